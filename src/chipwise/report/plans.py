@@ -381,8 +381,7 @@ PLANS = (
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
-    Column("targets met", "chance", lambda v: f"{chance_percent(v)} %", right=True, spare=2,
-           short="chance_of_targets"),
+    Column("chance", "chance", lambda v: f"{chance_percent(v)} %", right=True, short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", _joules, short="joules_per_token"),
     Column("W", _wall, figures.number, right=True, short="wall_w"),
@@ -395,7 +394,7 @@ PLANS = (
     Column("", _gains, short="ten_percent_more_gives"),
     Column("", "memory.verdict", short="memory"),
     Column("", "memory.items", short="memory_gb", scale=1e-9),
-    Column("basis", "pace.basis", spare=2, short="basis"),
+    Column("basis", "pace.basis", spare=1, short="basis"),
     Column("", "pace.provisional", short="provisional"),
     Column("", "on_front", short="on_front"),
     Column("", _ties, short="ties_with"),
@@ -636,40 +635,66 @@ def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list
 
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
-    """What is said below the plans: what else there is and what the first rests on; on request how plans were ranked,
-    refusals one by one, what is to be known of other plans, and all assumptions."""
+    """What is said below the plans: what would make the first cheaper, what it rests on, what was asked and what else
+    there is; on request all of that, how plans were ranked, refusals one by one, what is to be known of other plans,
+    and all assumptions."""
     # how a configuration was read is said in any case
     said = report.assumptions if everything else report.model.assumptions
     assumed = f"assumed: {'; '.join([*_asked(report), *said])}"
-    foot = [*_software(report), *cheaper(report), _legend(plans)]
+    last = [f"next: {command}"] if command else []
     if everything:
-        foot += [
-            *ranking(report, plans),
-            *first_plan(report, plans),
-            assumed,
-        ]
-    else:
-        unsaid = len(report.assumptions) - len(said)
-        more = f", and {unsaid} more assumptions" if unsaid else ""
-        foot += [*_beside(report, plans, everything=False), *_of_first(report), assumed]
-        foot.append(f"more (--all): how plans were ranked, what is to be known of each{more}")
-    return [*foot, f"next: {command}"] if command else foot
+        more = [*_software(report), *cheaper(report), _legend(plans), *ranking(report, plans)]
+        return [*more, *first_plan(report, plans), assumed, *last]
+    alone = [ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []
+    none = _refusals(report.refused) if len(report.refused) <= NAMED else []
+    said = [_legend(plans), *alone, *_briefly(report), *_of_first(report), *none, assumed]
+    return [*said, *_unsaid(report, plans), *last]
 
 
 def _of_first(report: PlanReport) -> list[str]:
     """What the first plan rests on, and what is to be known of it."""
-    first = report.plans[0]
+    first, w = report.plans[0], report.workload
     near = [f"#1: closest published result: {text}" for text in _published([first])]
+    note = first.note
+    if report.as_stored is not None:  # said of it above
+        note = note.partition(f"{first.precision} instead of the checkpoint's format")[0].rstrip("; ")
     return [
         *near,
-        *_hosts(first),
-        *_tails(first),
+        *(_hosts(first) if first.replica_hosts > 1 else []),
+        *(_tails(first) if w.percentile else []),
         *_spare(first),
         *peak_words(report.plans),
         *scaling_words([first]),
         *_day(first),
-        *notes([(1, first.note)]),
+        *notes([(1, note)]),
     ]
+
+
+def _briefly(report: PlanReport) -> list[str]:
+    """What would make the first plan cheaper, in a line; and an API that was not named above."""
+    saves = [f"{lever.saves:.0%} with {lever.options}" for lever in report.levers]
+    named = report.decision is not None and report.decision.api_usd_per_month is not None
+    said = [f"cheaper than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
+    return said if named else [*said, *_apis(report)]
+
+
+def _unsaid(report: PlanReport, plans: Sequence[PlanRecord]) -> Iterator[str]:
+    """What else there is, on request."""
+    without = [p for p in report.plans if p.price is None] if _priced(report) else []
+    left, out = len(report.plans) - len(plans) - len(without), len(report.refused)
+    kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
+    parts = {
+        f"{left} more {kind}{'s' * (left > 1)}": left > 0,
+        f"{len(without)} without a known price": without,
+        f"{out} chip{'s' * (out > 1)} without a plan": out > NAMED,
+        "other software": _software(report),
+        "latency percentiles": not report.workload.percentile and _tails(report.plans[0]),
+        "terms of the API": report.apis,
+        "how plans were ranked": len(report.plans) > 1,
+        "all assumptions": report.assumptions,
+    }
+    if said := [words for words, there in parts.items() if there]:
+        yield f"more with --all: {', '.join(said)}"
 
 
 def _software(report: PlanReport) -> list[str]:
@@ -695,28 +720,9 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     if first.ties:
         p = preferences()
         said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
-    said += _beside(report, plans, everything=True)
+    said += [ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []
+    said += [*_unpriced(report), *_refusals(report.refused)]
     return [*said, *notes((p.rank, p.note) for p in plans)]
-
-
-def _beside(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
-    """What is not among the `plans` that are shown: without a price, further ones, and what has none."""
-    said = [*([ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []), *_unpriced(report)]
-    if everything:
-        return [*said, *_refusals(report.refused)]
-    return [*said, *_left(report, plans), *_refused(report.refused)]
-
-
-def _left(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
-    """How many plans there are beside those that are shown."""
-    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
-    if not left:
-        return []
-    kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
-    names = list(dict.fromkeys(p.machines for p in left))
-    more = ", ".join(names[:MORE]) + (", ..." if len(names) > MORE else "")
-    several = f": {more}" if len(names) > 1 or kind == "chip" else ""
-    return [f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all){several}"]
 
 
 def _unpriced(report: PlanReport) -> list[str]:
@@ -775,6 +781,12 @@ def cheaper(report: PlanReport) -> list[str]:
             cost = f", ${format_number(first.job.usd.mid * (1.0 - lever.saves))} for the job"
         plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
         said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
+    return [*said, *_apis(report)]
+
+
+def _apis(report: PlanReport) -> Iterator[str]:
+    """What an API asks for the same tokens."""
+    first = report.plans[0]
     for api in report.apis[:1]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
         above = None if first.job or not report.kept else api.break_even_per_s
@@ -784,10 +796,7 @@ def cheaper(report: PlanReport) -> list[str]:
             rate = f", ${format_number(requests * api.usd_per_request)} for the job"
         elif above is None and first.price is not None and report.kept:
             less = "; #1 costs more at every rate that it serves"
-        said.append(
-            f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
-        )
-    return said
+        yield f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
 
 
 SHARES = (
@@ -950,14 +959,6 @@ def _day(p: PlanRecord) -> list[str]:
     return [day_words(p.rank, p.day, paid=p.price is not None, follows=p.scaling is None)]
 
 
-def _refused(refused: Sequence[RefusalRecord]) -> list[str]:
-    """How many chips have no plan, by reason."""
-    counts = {words: sum(r.reason == reason for r in refused) for reason, words in GROUPS.items()}
-    counts["otherwise"] = sum(r.reason not in GROUPS for r in refused)
-    said = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
-    return [f"no plan (--all says which): {said}"] if said else []
-
-
 def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
     lines = []
     for reason, words in GROUPS.items():
@@ -1033,6 +1034,8 @@ def _ranked(report: PlanReport) -> str:
 
 def _legend(plans: Sequence[PlanRecord]) -> str:
     stale = any(p.price and p.price.stale for p in plans)
-    return legend(
-        "2 x tp4: two replicas of four devices" if any(p.replicas > 1 for p in plans) else "", stale=stale
-    )
+    signs = {
+        "chance: that the targets are met": any(p.chance is not None for p in plans),
+        "2 x tp4: two replicas of four devices": any(p.replicas > 1 for p in plans),
+    }
+    return legend("; ".join(words for words, used in signs.items() if used), stale=stale)
