@@ -389,7 +389,7 @@ PLANS = (
     Column("max req/s", "largest_requests_per_s", format_number, right=True, spare=4,
            short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
-    Column("bottleneck", "bottleneck", spare=3, short="bound"),
+    Column("bottleneck", "bottleneck", spare=3, short="bottleneck"),
     Column("", "shares", short="shares_of_time"),
     Column("", _gains, short="ten_percent_more_gives"),
     Column("", "memory.verdict", short="memory"),

@@ -283,7 +283,7 @@ TRAINING = (
     Column("", "chance", short="chance"),
     Column("$", "usd", _dollars, right=True, short="usd"),
     Column("memory", _memory_of, right=True, spare=6),
-    Column("", "bound", short="bound"),
+    Column("", "bound", short="bottleneck"),
     Column("bottleneck", "bottleneck", spare=5),
     Column("", "shares", short="shares_of_time"),
     Column("", "verdict", short="memory"),
@@ -587,7 +587,11 @@ def _outcome(p: TrainPlanRecord) -> str:
         else "without a checkpoint before its end"
     )
     ends = f" [{p.run.progress_low:.1%}-{p.run.progress_high:.1%}]" if p.run else ""
-    ends = "" if len({f"{x:.1%}" for x in (p.run.progress_low, p.run.progress_high)} if p.run else ()) == 1 else ends
+    ends = (
+        ""
+        if len({f"{x:.1%}" for x in (p.run.progress_low, p.run.progress_high)} if p.run else ()) == 1
+        else ends
+    )
     parts = [
         f"{format_count(p.tokens_per_day)} tokens a day",
         f"HFU {p.hfu:.0%}",
