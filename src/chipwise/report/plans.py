@@ -62,7 +62,7 @@ from chipwise.report.records import (
 from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.space import By
-from chipwise.units import duration_words, format_count, format_number, format_seconds
+from chipwise.units import amount, duration_words, format_count, format_number, format_seconds
 from chipwise.values import dataclass
 
 SHOWN = 10
@@ -251,8 +251,8 @@ class PlanReport(Ranking[PlanRecord]):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """The ranked plans; of one deployment that was asked about its figures too. `command` looks into the first."""
-        first = plan_view(self, command, everything=everything)
-        return (first, *breakdown_view(self.plans[0])) if self.considered <= 1 else (first,)
+        first, asked = plan_view(self, command, everything=everything), self.workload.rate_per_s is not None
+        return (first, *breakdown_view(self.plans[0], asked=asked)) if self.considered <= 1 else (first,)
 
     def titled(self) -> Mapping[str, Sequence[str]]:
         """Lines of its own kind under their title, where a page shows no further tables."""
@@ -278,7 +278,7 @@ class ExplainReport(PlanReport):
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """One plan from inside."""
         more = () if self.amdahl is None else (amdahl_view(self.amdahl),)
-        return (*breakdown_view(self.plans[0]), *more)
+        return (*breakdown_view(self.plans[0], asked=self.workload.rate_per_s is not None), *more)
 
 
 def _unsized(report: PlanReport) -> bool:
@@ -419,7 +419,9 @@ def _columns(report: PlanReport) -> list[Column]:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     hidden = set() if _unsized(report) else {"requests/s"}
     # of a load that was asked for not itself is a result, but how much more could be
-    hidden |= {"max req/s" if report.workload.rate_per_s is None else "tok/s/chip"}
+    fleet = report.workload.rate_per_s is not None and report.considered > 1
+    hidden |= {"tok/s/chip" if fleet else "max req/s"}
+    hidden |= {"chance"} if all(p.chance is None for p in report.plans) else set()
     hidden |= set() if report.max_watts else {"W"}
     return [
         replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)
@@ -511,7 +513,7 @@ def _does(report: PlanReport) -> str:
         return _finishes(report, first.job, w.tokens)
     does = "It serves" if w.task == "serve" else "It completes"
     most = "up to " if _unsized(report) and report.considered > 1 else ""
-    said = f"{does} {most}{format_number(first.requests_per_s)} requests/s at {speed}"
+    said = f"{does} {most}{amount(first.requests_per_s, 'request')}/s at {speed}"
     if w.task == "local":
         said = f"One user waits {speed}"
     said += _targets(w, first)
@@ -673,9 +675,18 @@ def _of_first(report: PlanReport) -> list[str]:
 def _briefly(report: PlanReport) -> list[str]:
     """What would make the first plan cheaper, in a line; and an API that was not named above."""
     saves = [f"{lever.saves:.0%} with {lever.options}" for lever in report.levers]
-    named = report.decision is not None and report.decision.api_usd_per_month is not None
-    said = [f"cheaper than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
-    return said if named else [*said, *_apis(report)]
+    said = [f"cheaper{_each(report)} than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
+    return said if _called(report) else [*said, *_apis(report)]
+
+
+def _each(report: PlanReport) -> str:
+    """What is cheaper where no load says how many machines run."""
+    return "" if report.workload.rate_per_s or report.workload.tokens else " per token"
+
+
+def _called(report: PlanReport) -> bool:
+    """Whether the verdict names an API."""
+    return report.decision is not None and report.decision.api_usd_per_month is not None
 
 
 def _unsaid(report: PlanReport, plans: Sequence[PlanRecord]) -> Iterator[str]:
@@ -689,7 +700,7 @@ def _unsaid(report: PlanReport, plans: Sequence[PlanRecord]) -> Iterator[str]:
         f"{out} chip{'s' * (out > 1)} without a plan": out > NAMED,
         "other software": _software(report),
         "latency percentiles": not report.workload.percentile and _tails(report.plans[0]),
-        "terms of the API": report.apis,
+        "terms of the API": _called(report),
         "how plans were ranked": len(report.plans) > 1,
         "all assumptions": report.assumptions,
     }
@@ -715,7 +726,7 @@ def _software(report: PlanReport) -> list[str]:
 
 def ranking(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     """How the `plans` that are shown were ranked, what is not among them and why, and what is to be known of some."""
-    first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
+    first, said = report.plans[0], [f"ranked: {_ranked(report)}"] if report.considered > 1 else []
     said += [] if report.owned else front_words(report.plans, "no plan is both cheaper and faster")
     if first.ties:
         p = preferences()
@@ -780,7 +791,8 @@ def cheaper(report: PlanReport) -> list[str]:
         if first.job is not None and first.job.usd is not None:
             cost = f", ${format_number(first.job.usd.mid * (1.0 - lever.saves))} for the job"
         plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
-        said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
+        each = _each(report)
+        said.append(f"{lever.saves:.0%} cheaper{each} with {lever.options} ({lever.words}): {plan}")
     return [*said, *_apis(report)]
 
 
@@ -806,8 +818,9 @@ SHARES = (
 )  # fmt: skip
 
 
-def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
-    """What the plan does, where the time of a token and the memory of a device go."""
+def breakdown_view(plan: PlanRecord, *, asked: bool = False) -> tuple[Table, ...]:
+    """What the plan does, where the time of a token and the memory of a device go; `asked`: at a rate that was asked
+    for, so that tokens per second are no prediction."""
     rows = [
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
@@ -815,7 +828,7 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
     head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.label})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
-    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime)
+    return _figures_view(plan, asked=asked), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime)
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
@@ -823,7 +836,7 @@ def _money(p: PlanRecord) -> tuple[str, ...]:
         return (f"price of {p.chip}: not known here",)
     out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
     stale = f", none from the last {preferences().stale_days:.0f} days" if p.price.stale else ""
-    price = f"{_price(p.price)} $/h ({p.price.basis}{_picked(p)}{stale})"
+    price = f"${_price(p.price)}/h ({p.price.basis}{_picked(p)}{stale})"
     return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
 
 
@@ -872,10 +885,10 @@ DEFINED = (
 """Figures of a plan: field, name, meaning."""
 
 
-def _figures_view(p: PlanRecord) -> Table:
+def _figures_view(p: PlanRecord, *, asked: bool) -> Table:
     """Times with their quantiles, throughput, cost and energy."""
     load = f"prefill takes {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding only"
-    load = f"{format_number(p.requests_per_s)} requests/s; {load}"
+    load = f"{amount(p.requests_per_s, 'request')}/s; {load}"
     if p.largest_requests_per_s > p.requests_per_s * 1.001:
         most = format_number(p.largest_requests_per_s) if p.capacity is None else figures.number(p.capacity)
         load += f"; at most {most} requests/s within the targets"
@@ -891,6 +904,8 @@ def _figures_view(p: PlanRecord) -> Table:
             )
     title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
+    given = ("tokens_per_s", "tokens_per_s_per_chip") if asked else ()
+    rows = [row | {"interval": "as asked", "basis": ""} if row["figure"] in given else row for row in rows]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
         for r in rows
@@ -984,7 +999,9 @@ def _why(p: PlanRecord) -> str:
 def _asked(report: PlanReport) -> tuple[str, ...]:
     w = report.workload
     lengths = f"{w.prompt_tokens:,.10g} tokens in, {w.output_tokens:,.10g} out"
-    load = f"{format_number(w.rate_per_s)} requests/s" if w.rate_per_s else "replicas at full load"
+    load = f"{amount(w.rate_per_s, 'request')}/s" if w.rate_per_s else "replicas at full load"
+    if report.considered <= 1 and not w.rate_per_s:
+        load = f"{amount(report.plans[0].concurrency, 'request')} in flight in a replica"
     of = "" if w.percentile is None else f"p{w.percentile * 100:g} "
     ttft = f"{of}TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
     tpot = f"{of}TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"

@@ -122,8 +122,8 @@ def _rate(value: float, unit: str) -> str:
 
 def _dollars(value: float) -> str:
     if abs(value) >= 1e6:
-        return f"{value / 1e6:,.1f} M$"
-    return f"{value:,.0f} $" if abs(value) >= 1e3 else f"{value:.2f} $"
+        return f"${value / 1e6:,.1f} M"
+    return f"${value:,.0f}" if abs(value) >= 1e3 else f"${value:.2f}"
 
 
 QUOTED: Mapping[str, Callable[[float], str]] = {
