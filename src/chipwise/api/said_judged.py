@@ -1331,9 +1331,8 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
     each = [value / (s.count or 1) for value in (quoted.low, quoted.high)]
     if each[1] < ends[0] / NEAR:
         far = each[1] < ends[0] / 2
-        said = (
-            f"{because} Below them are spot, reserved and owned chips, and offers that are not listed here."
-        )
+        because = because if far else f"not on demand. {because}"
+        said = f"{because} Below them are spot, reserved and owned chips, and offers that are not listed."
         return _Verdict("false" if far else "true with a condition", said, "")
     if each[0] > ends[1] * NEAR:
         return _Verdict("misleading", because, "")

@@ -591,8 +591,20 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     if p.load is not None:
         said += f". Load: {p.load:.0%} of its maximum"
     if p.usd_per_1000 is not None and not report.owned:
-        said += f". Cost: ${figures.number(p.usd_per_1000)} per 1,000 {report.unit}s"
+        said += f". Cost: {_per_many(p.usd_per_1000)} {report.unit}s"
     return f"{said}."
+
+
+def _per_many(usd: Figure) -> str:
+    """Dollars per 1,000, or per million where that is less than a cent."""
+    if usd.mid >= CENT:
+        return f"${figures.number(usd)} per 1,000"
+    million = Figure(1e3 * usd.mid, 1e3 * usd.low, 1e3 * usd.high, usd.basis, usd.provisional)
+    return f"${figures.number(million)} per million"
+
+
+CENT = 0.01
+"""USD. Exact: what people read as money; moves words alone."""
 
 
 def noticed(p: MediaPlan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -309,10 +309,6 @@ def _price(price: PriceRecord) -> str:
     return f"{figures.number(price)}{'*' if price.stale else ''}"
 
 
-def _ends(figure: Figure) -> str:
-    return figures.span(figure.low, figure.high)
-
-
 def _per_request(p: PlanRecord) -> Figure | None:
     """Dollars per thousand requests, of an answer of one token: there a token is a request."""
     if p.price is None or p.tpot_s is not None:
@@ -370,8 +366,8 @@ PLANS = (
     Column("", "system", short="system"),
     Column("", "concurrency", short="concurrency"),
     USD_PER_H,
-    Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
-    Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
+    Column("$/M in", "usd_per_million_in", figures.number, right=True, spare=10),
+    Column("$/M out", "usd_per_million_out", figures.number, right=True, spare=6, short="usd_per_million_out"),
     DONE_IN,
     TOTAL_USD,
     Column("$/k requests", _per_request, figures.number, right=True),
@@ -675,7 +671,9 @@ def _of_first(report: PlanReport) -> list[str]:
 def _briefly(report: PlanReport) -> list[str]:
     """What would make the first plan cheaper, in a line; and an API that was not named above."""
     saves = [f"{lever.saves:.0%} with {lever.options}" for lever in report.levers]
-    said = [f"cheaper{_each(report)} than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
+    said = (
+        [f"cheaper{_each(report)} than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
+    )
     return said if _called(report) else [*said, *_apis(report)]
 
 
@@ -828,16 +826,21 @@ def breakdown_view(plan: PlanRecord, *, asked: bool = False) -> tuple[Table, ...
     head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.label})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
-    return _figures_view(plan, asked=asked), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime)
+    return (
+        _figures_view(plan, asked=asked),
+        times,
+        *parts,
+        memory_view(plan.memory, plan.layout.label, plan.runtime),
+    )
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
     if p.price is None or p.usd_per_million_in is None:
         return (f"price of {p.chip}: not known here",)
-    out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
+    out = "-" if p.usd_per_million_out is None else figures.number(p.usd_per_million_out)
     stale = f", none from the last {preferences().stale_days:.0f} days" if p.price.stale else ""
     price = f"${_price(p.price)}/h ({p.price.basis}{_picked(p)}{stale})"
-    return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
+    return (f"{price}; $/M tokens: {figures.number(p.usd_per_million_in)} in, {out} out",)
 
 
 def _picked(p: PlanRecord) -> str:

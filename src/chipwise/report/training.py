@@ -345,9 +345,11 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
     if p.policy:
         yield f"It keeps {p.policy} (--memory sets it){_otherwise(p)}."
-    sure = "a trainer and chip that were measured" if p.measured else "never measured so"
+    sure = (
+        "a trainer and chip that were measured" if p.measured else "nobody measured this trainer on this chip"
+    )
     price = "" if p.price is None else _age(p.price)
-    tested = ", its interval provisional: tested on no publication" if p.days.provisional else ""
+    tested = "; no measurement tests the interval, which is provisional" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
 
 
