@@ -117,8 +117,8 @@ def _sure(decided: DecisionRecord, w: Workload) -> DecisionRecord:
 
 
 def weighed(
-    plans: Sequence[Plan],
-    others: Sequence[Plan],
+    plans: Sequence[PlanRecord] | Sequence[MediaPlan],
+    others: Sequence[PlanRecord] | Sequence[MediaPlan],
     api: float | None,
     pricing: Pricing | None,
     today: date,
@@ -134,9 +134,9 @@ def weighed(
     if pricing is None or first.price is None:
         return None
     bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
-    leased = others[0] if bought and others else first
+    leased: Plan = others[0] if bought and others else first
     rent = _rented(leased, pricing, today)
-    owned = [first] if bought or job is not None else [*plans, *others]
+    owned: list[Plan] = [first] if bought or job is not None else [*plans, *others]
     own = _least_owned(owned, pricing, rent, api)
     share = 1.0 if scaling is None else scaling.share
     run = own.usd_per_month if bought and own else share * first.price.mid * HOURS_PER_MONTH

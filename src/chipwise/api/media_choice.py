@@ -255,7 +255,7 @@ class NetworkChoice:
         if not len(known):
             return None
         if paid.kind == "own":
-            return made.ways[known[int(np.argmin(made.paid.usd_per_h[known]))]]
+            return made.ways[int(known[np.argmin(made.paid.usd_per_h[known])])]
         return made.best_by()[0]
 
     def nearest(self) -> Way | None:

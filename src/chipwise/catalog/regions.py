@@ -4,6 +4,7 @@ pages (2026), with the part of the world and the place, to a degree. A row witho
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -32,10 +33,12 @@ class Region:
         """How far it is to another on the sphere: 0 where one of them is the whole part that the other is in, infinite
         where that is not known."""
         if other is None or (self.part != other.part and (self.whole or other.whole)):
-            return np.inf
-        if self.latitude is None or other.latitude is None:
+            return math.inf
+        degrees = [self.latitude, self.longitude, other.latitude, other.longitude]
+        placed = [x for x in degrees if x is not None]
+        if len(placed) < len(degrees):
             return 0.0
-        a, b, c, d = np.radians((self.latitude, self.longitude, other.latitude, other.longitude))
+        a, b, c, d = np.radians(placed)
         half = np.sin((c - a) / 2) ** 2 + np.cos(a) * np.cos(c) * np.sin((d - b) / 2) ** 2
         return float(2.0 * EARTH_KM * np.arcsin(np.sqrt(half)))
 

@@ -658,7 +658,7 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     plans = report.plans if everything else report.plans[:SHOWN]
     about = (", ".join(words), "")
     head = (f"{name}   {about[0]}", "", *report.verdict(), "") if chosen else (*report.verdict(), *about)
-    brief = chosen and not everything and len(report.refused) > NAMED
+    brief = chosen and not everything and len(report.refused) > SHOWN
     foot = [] if brief else _refused(report.refused)
     if chosen:
         foot = [*_ranking(report, plans, everything=everything), *foot]
@@ -770,7 +770,7 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan], *, everything: boo
             f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
             f"{batches[0]} compares the same on all"
         )
-    return said if everything or len(report.refused) > NAMED else said + _left(report, plans)
+    return said if everything or len(report.refused) > SHOWN else said + _left(report, plans)
 
 
 def _left(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:

@@ -644,9 +644,9 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
         more = [*_software(report), *cheaper(report), _legend(plans), *ranking(report, plans)]
         return [*more, *first_plan(report, plans), assumed, *last]
     alone = [ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []
-    none = _refusals(report.refused) if len(report.refused) <= NAMED else []
-    said = [_legend(plans), *alone, *_briefly(report), *_of_first(report), *none, assumed]
-    return [*said, *_unsaid(report, plans), *last]
+    none = _refusals(report.refused) if len(report.refused) <= SHOWN else []
+    foot = [_legend(plans), *alone, *_briefly(report), *_of_first(report), *none, assumed]
+    return [*foot, *_unsaid(report, plans), *last]
 
 
 def _of_first(report: PlanReport) -> list[str]:
@@ -695,7 +695,7 @@ def _unsaid(report: PlanReport, plans: Sequence[PlanRecord]) -> Iterator[str]:
     parts = {
         f"{left} more {kind}{'s' * (left > 1)}": left > 0,
         f"{len(without)} without a known price": without,
-        f"{out} chip{'s' * (out > 1)} without a plan": out > NAMED,
+        f"{out} chip{'s' * (out > 1)} without a plan": out > SHOWN,
         "other software": _software(report),
         "latency percentiles": not report.workload.percentile and _tails(report.plans[0]),
         "terms of the API": _called(report),
