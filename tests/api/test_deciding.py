@@ -287,6 +287,23 @@ def test_what_is_owned_is_the_cheapest_to_own_of_all_that_keep_the_targets() -> 
     assert rented.decision.own.usd_per_month == pytest.approx(bought.decision.own.usd_per_month)
 
 
+@pytest.mark.parametrize("asked", [("flux-dev", "1/s"), ("Qwen/Qwen3-8B", "2/s"), ("sdxl", "5/s")])
+def test_what_is_owned_costs_no_more_than_the_first_plan_of_one_who_buys(asked: tuple[str, str]) -> None:
+    model, rate = asked
+    with on_the_day():
+        rented, bought = (
+            cw.plan(model, rate=rate, price=price, evidence="none") for price in ("rent", "own")
+        )
+    own, first = rented.decision.own, bought.plans[0]
+    assert own.usd_per_month <= HOURS_PER_MONTH * first.price.mid * (1.0 + 1e-9)
+    assert bought.decision.rent_usd_per_month == pytest.approx(rented.decision.rent_usd_per_month)
+    assert bought.decision.rent_machines in {"", rented.plans[0].machines}
+    if own.machines == first.machines:
+        assert own.above_rent == (
+            None if bought.decision.own.above_rent is None else pytest.approx(bought.decision.own.above_rent)
+        )
+
+
 def test_a_rack_is_not_bought_for_one_of_its_chips(report: PlanReport) -> None:
     one = replace(report.plans[0], chip="gb200-nvl72", chips=1)
     assert decision((one,), (), Pricing(), LOAD, DAY).own is None

@@ -19,7 +19,7 @@ def test_what_one_has_stands_beside_what_would_replace_it() -> None:
     assert per_token.ratio == pytest.approx(report.plans[0].tpot_s.mid / report.before.tpot_s.mid)
     carried, first = moved["all of them sustain"], report.plans[0]
     assert carried.instead == pytest.approx(first.largest_requests_per_s * (2 // first.chips))
-    assert "In place of your" in report.verdict()[0]
+    assert "Replace your" in report.verdict()[0]
     assert any(f"{first.runtime} in place of" in need for need in report.needs) == (
         first.runtime != report.before.runtime
     )

@@ -262,7 +262,7 @@ def test_a_plan_that_is_dearer_says_what_that_costs_and_why() -> None:
     said = " ".join(str(report).split())
     assert (first.runtime, first.usual, cheapest.runtime) == ("compile", "eager", "jax")
     assert f"It costs {report.extra:.1%} more than the cheapest, 1x {H100} with JAX (jit)" in said
-    assert "with PyTorch (torch.compile) instead of PyTorch (eager)" in said
+    assert "with PyTorch (torch.compile) (" in said
 
 
 def test_refused_chips_are_summed_up_by_reason_those_of_datacentres_first() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import Offer, load_offers
 from chipwise.catalog.price import (
-    EUROPE,
     Pricing,
     Rent,
     capex_for,
@@ -22,6 +21,7 @@ from chipwise.catalog.price import (
     rent_basis,
     split_usd_per_million,
 )
+from chipwise.catalog.regions import region_of
 from chipwise.errors import UnknownNameError, UsageError
 
 PLAIN = {"years": 4.0, "utilisation": 1.0, "usd_per_kwh": 0.1, "pue": 1.5}
@@ -290,14 +290,31 @@ def test_unknown_providers_and_regions_are_named():
 def test_prices_of_the_nearest_regions_stand_in_where_none_is_known():
     europe = Pricing(provider="azure", region="northeurope")
     assert europe.regions
-    assert all(region.startswith(EUROPE) for region in europe.regions)
+    assert {region_of(region).part for region in europe.regions} == {"europe"}
+    quotes = europe.basis("h100-nvl-94gb", DAY).quotes
+    assert {quote.region for quote in quotes} <= {"uksouth", "westeurope"}, "the nearest to Dublin"
     away = Pricing(provider="aws", region="eu-central-1").basis("h100-sxm5-80gb", DAY)
     assert isinstance(away, Rent)
     assert away.wanted == "eu-central-1"
     assert {quote.provider for quote in away.quotes} == {"aws"}
+    far = {quote.region: region_of("eu-central-1").km(region_of(quote.region)) for quote in away.quotes}
+    sold = rent_basis("h100-sxm5-80gb", DAY, providers=("aws",)).quotes
+    every = [region_of("eu-central-1").km(region_of(r)) for quote in sold for r in quote.regions]
+    assert set(far.values()) == {min(every)}, "not the cheapest"
     known = Pricing(provider="aws", region="us-east-1").basis("h100-sxm5-80gb", DAY)
     assert isinstance(known, Rent)
     assert known.wanted == ""
+
+
+def test_a_region_that_no_cloud_has_is_refused_and_a_part_of_the_world_is_all_in_it():
+    with pytest.raises(UnknownNameError, match="unknown region 'eu-central-9'") as wrong:
+        Pricing(region="eu-central-9")
+    assert "eu-central-1" in wrong.value.nearest
+    europe = Pricing(region="europe")
+    assert {"eu", "westeurope"} <= set(europe.regions)
+    assert europe.basis("h100-sxm5-80gb", DAY).wanted == ""
+    located = {r for o in load_offers() for r in o.regions} - {"global", "any", "all"}
+    assert not [r for r in located if region_of(r) is None]
 
 
 def test_what_is_not_for_rent_says_so():

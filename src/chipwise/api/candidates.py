@@ -27,7 +27,7 @@ from chipwise.report.assemble import contenders, fully_ready
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Choice, Refusal
-from chipwise.search.deployments import deployments
+from chipwise.search.deployments import deployments, few_of
 from chipwise.search.prefer import Contenders, first, first_of_each
 from chipwise.search.space import Limits
 from chipwise.units import Array, format_bytes
@@ -198,6 +198,11 @@ class Market:
         return search(context, able, self.limits, prices), never + unable
 
 
+OTHERWISE = 1.5
+"""ratio: of the least that plans cost another way, up to which they are ranked. Chosen: more than better evidence and
+equal costs together may cost; moves nothing but time."""
+
+
 @dataclass
 class Space:
     """What was found on a market in several number formats: the plans of each chip and format that can come first, or
@@ -238,8 +243,8 @@ class Space:
         return self.formats[0].context.workload
 
     def anew(self, workload: Workload, limits: Limits) -> Space:
-        """What is chosen from what was priced for a workload with another confidence, other targets or another reserve,
-        or within other limits of chips and dollars, of no fewer; nothing is priced again."""
+        """What is chosen from what was timed for a workload with another confidence, other targets or another reserve,
+        or within other limits of chips and dollars, of no fewer; nothing is timed again."""
         made = Space(replace(self.market, limits=limits), never=self.never)
         for one, found in self.searched:
             if one.at_last and made.found and not limits.nearest:
@@ -253,6 +258,34 @@ class Space:
         found = next(found for one, found in self.searched if one.context is context)
         one = CandidateFormat(context)
         return Space(replace(self.market, chips=[chip]), [one], searched=[(one, found.on(chip.id))])
+
+    def otherwise(self) -> list[PlanRecord]:
+        """Plans that keep the targets and cost up to `OTHERWISE` times the least, of what was timed, where what was
+        rented is bought, or what was bought is rented, under the limits of that; none of chips that one has."""
+        pricing, limits = self.formats[0].context.pricing, self.market.limits
+        if pricing is None:
+            return []
+        paid = pricing.otherwise()
+        bases = {c.id: paid.basis(c.id, self.formats[0].context.today) for c in self.market.chips}
+        few = few_of(self.market.chips, bases.get) if limits.few else limits.few
+        limits = replace(limits, few=few, max_usd_per_h=None)
+        choices: list[tuple[CandidateFormat, Choice]] = []
+        for one, found in self.searched:
+            if one.at_last and choices:
+                break
+            prices = {chip: bases.get(chip) for chip in found.prices}
+            chosen = found.anew(one.context.workload, limits, prices).choices.values()
+            choices += [(one, c) for mine in chosen for c in mine if c.sure and c.usd_per_h >= 0.0]
+        least = min((c.usd_per_h for _, c in choices), default=0.0)
+        near: dict[int, list[Choice]] = {}
+        for one, choice in choices:
+            if choice.usd_per_h <= OTHERWISE * least:
+                near.setdefault(id(one), []).append(choice)
+        return [
+            _noted(one, p)
+            for one, _ in self.searched
+            for p in size_fleet(replace(one.context, pricing=paid), near.get(id(one), ()))
+        ]
 
     def _hopeless(self, one: CandidateFormat, chips: Sequence[Chip]) -> bool:
         """Whether a format has no plan that could come first: it has no room, or is read too slowly."""

@@ -335,7 +335,9 @@ class Context:
         notes.append("continuous batching")
         notes += [*self._load(), *self.tactics.notes(self.found.graph, self.numbers)]
         if any(p.ttft_s.provisional for p in plans):
-            notes.append("intervals of chips and runtimes that were never measured are provisional")
+            notes.append(
+                "intervals of chips and runtimes that nobody measured are provisional: no measurement tests them"
+            )
         if any(p.tails for p in plans):
             notes.append(f"p95, p99: {VALID}")
         if any(p.kwh_per_million_out for p in plans):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -12,12 +12,12 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import HOURS_PER_MONTH, Pricing, Rent, own_basis
 from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_prices_of
 from chipwise.errors import UsageError
-from chipwise.report.assemble import price_record
+from chipwise.report.assemble import price_record, rank_plans
 from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord, Way
 from chipwise.report.media import MediaPlan
 from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord
-from chipwise.report.records import JobRecord, PriceRecord
+from chipwise.report.records import PriceRecord
 from chipwise.report.simulated import FollowingRecord
 from chipwise.workload.workload import Workload
 
@@ -84,16 +84,26 @@ def _per_request(price: ApiPrice, w: Workload) -> float:
 
 
 def decision(
-    plans: Sequence[PlanRecord], sold: Sequence[ApiRecord], pricing: Pricing | None, w: Workload, today: date
+    plans: Sequence[PlanRecord],
+    sold: Sequence[ApiRecord],
+    pricing: Pricing | None,
+    w: Workload,
+    today: date,
+    otherwise: Callable[[], Sequence[PlanRecord]] = tuple,
 ) -> DecisionRecord | None:
-    """What `weighed` says of plans for a language model, and of its tokens from the first API of `sold`; None also
-    where neither a rate nor a job was asked, or the first plan keeps no target, or is of parts of several kinds."""
+    """What `weighed` says of plans for a language model, of those that are paid `otherwise`, and of its tokens from the
+    first API of `sold`; None also where neither a rate nor a job was asked, or the first plan keeps no target, or is of
+    parts of several kinds."""
     first = plans[0]
     asked = first.job is not None or (w.task == "serve" and w.rate_per_s is not None)
     if not asked or first.parts or not first.keeps_targets(w.confidence):
         return None
-    kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
-    decided = weighed(kept, called(first, sold, w), pricing, first.job, today, first.scaling)
+
+    def kept(found: Sequence[PlanRecord]) -> list[PlanRecord]:
+        return [p for p in found if not p.parts and p.keeps_targets(w.confidence)]
+
+    others = [] if first.job is not None else kept(rank_plans(list(otherwise()), w))
+    decided = weighed(kept(plans), others, called(first, sold, w), pricing, today)
     return _sure(decided, w) if decided is not None else None
 
 
@@ -107,25 +117,26 @@ def _sure(decided: DecisionRecord, w: Workload) -> DecisionRecord:
 
 
 def weighed(
-    plans: Sequence[Plan],
+    plans: Sequence[PlanRecord] | Sequence[MediaPlan],
+    others: Sequence[PlanRecord] | Sequence[MediaPlan],
     api: float | None,
     pricing: Pricing | None,
-    job: JobRecord | None,
     today: date,
-    scaling: FollowingRecord | None = None,
 ) -> DecisionRecord | None:
     """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
-    `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
-    costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
-    are owned are in use at all hours, as rented ones are, unless the user says less; they are those of the plan that is
-    cheapest to own, but of a job those of the first, for another job takes other machines. What is rented is
-    paid for while it runs where its replicas follow the load (`scaling`)."""
-    first = plans[0]
+    `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. `others` are ranked for
+    one who owns what is rented, or rents what is owned. An API is chosen where it costs less by more than a change is
+    worth naming for, and no provider or region of machines was named. Chips that are owned are in use at all hours, as
+    rented ones are, unless the user says less. Beside a rented plan stands the one that is cheapest to own, beside an
+    owned one the one that would be rented; of a job the same one, for another job takes other machines. What is rented
+    is paid for while it runs where its replicas follow the load."""
+    first, job, scaling = plans[0], plans[0].job, plans[0].scaling
     if pricing is None or first.price is None:
         return None
     bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
-    rent = _rented(first, pricing, today)
-    owned = [first] if bought or job is not None else plans
+    leased: Plan = others[0] if bought and others else first
+    rent = _rented(leased, pricing, today)
+    owned: list[Plan] = [first] if bought or job is not None else [*plans, *others]
     own = _least_owned(owned, pricing, rent, api)
     share = 1.0 if scaling is None else scaling.share
     run = own.usd_per_month if bought and own else share * first.price.mid * HOURS_PER_MONTH
@@ -137,6 +148,7 @@ def weighed(
         own=own,
         supply=_supply(first, pricing, today, share),
         job_hours=job.hours.mid if job else None,
+        rent_machines="" if rent is None or leased is first else leased.machines,
     )
 
 
@@ -160,7 +172,7 @@ def _rented(first: Plan, pricing: Pricing, today: date) -> PriceRecord | None:
     """What the chips of a plan cost for rent, None where no price is known."""
     if pricing.kind != "own":
         return first.price
-    return price_record(Pricing().basis(first.chip, today), first.chips, first.group)
+    return price_record(pricing.otherwise().basis(first.chip, today), first.chips, first.group)
 
 
 def _supply(first: Plan, pricing: Pricing, today: date, share: float) -> RentalRecord | None:
@@ -189,15 +201,21 @@ def called(first: PlanRecord | MediaPlan, sold: Sequence[ApiRecord], w: Workload
 def _least_owned(
     plans: Sequence[Plan], pricing: Pricing, rent: PriceRecord | None, api: float | None
 ) -> OwningRecord | None:
-    """The plan that costs the least a month to own; its machines are named where it is not the first."""
+    """The plan that costs the least a month to own; its machines are named where they are not those of the first. None
+    where more than half of what one buys for it would stand idle."""
     owned = ((p, _owned(p, pricing, rent, api)) for p in plans)
-    found = [own if p is plans[0] else replace(own, machines=p.machines) for p, own in owned if own]
-    return min(found, key=lambda own: own.usd_per_month, default=None)
+    found = [(p, own) for p, own in owned if own]
+    if not found:
+        return None
+    p, own = min(found, key=lambda pair: pair[1].usd_per_month)
+    if pricing.kind != "own" and own.chips > IDLE * p.chips:
+        return None
+    return own if p.machines == plans[0].machines else replace(own, machines=p.machines)
 
 
 def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | None) -> OwningRecord | None:
-    """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known, or more
-    than half of what one buys would stand idle. `api` is dollars a month."""
+    """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known. `api`
+    is dollars a month."""
     try:
         each = own_basis(plan.chip, **pricing.figures)
     except UsageError:
@@ -205,8 +223,6 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
     use, each = each.utilisation, replace(each, utilisation=1.0)
     hour = each.hour(plan.chips, plan.group)
     chips = round(float(hour.billed))
-    if pricing.kind != "own" and chips > IDLE * plan.chips:
-        return None
     idle = replace(each, idle_power_share=1.0, power_w=each.power_w * each.idle_power_share)
     idle_h = float(idle.usd_per_h(chips))
     work_h = float(hour.mid) - idle_h

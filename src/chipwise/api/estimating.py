@@ -261,7 +261,7 @@ def estimate(
         plans = beside_published(plans, described, context.workload, context.today)
     return PlanReport(
         model=described,
-        workload=workload_record(context.workload),
+        workload=replace(workload_record(context.workload), rate_per_s=given.rate_per_s),
         plans=plans,
         refused=(),
         considered=1,

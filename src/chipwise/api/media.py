@@ -262,7 +262,7 @@ class NetworkAsked:
             cheapest=None if cheap is ways[0] else cheap.plan(),
             extra=choice.dearer(ways[0], cheap),
             together=together(ways, asked) if side_by_side else None,
-            decision=_decision(report, q.terms),
+            decision=_decision(report, q.terms, choice),
         )
 
 
@@ -284,7 +284,7 @@ def _read(report: MediaReport, name: str, terms: Terms) -> tuple[ApiRecord, ...]
     return () if load is None else apis(report.plans[0], name, load, terms.today or day())
 
 
-def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
+def _decision(report: MediaReport, terms: Terms, choice: NetworkChoice) -> DecisionRecord | None:
     """What renting the chips of the first plan costs, and what owning them does; None where neither a rate nor a job
     was asked, or it keeps no target."""
     asked = report.job is not None or report.rate_per_s is not None
@@ -293,7 +293,8 @@ def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
     likely = [p for p in report.plans if p.keeps_targets(report.confidence)]
     first, load = report.plans[0], _read_load(report)
     api = None if load is None else called(first, report.apis, load)
-    return weighed(likely, api, terms.pricing, first.job, terms.today or day(), first.scaling)
+    other = None if first.job is not None else choice.otherwise()
+    return weighed(likely, [other.plan()] if other else [], api, terms.pricing, terms.today or day())
 
 
 def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:

@@ -25,6 +25,7 @@ from chipwise.report.media import MediaPlan
 from chipwise.report.plan import numbered
 from chipwise.report.records import Figure, RefusalRecord
 from chipwise.search import prefer
+from chipwise.search.deployments import few_of
 from chipwise.search.space import By, Limits
 from chipwise.units import Array, format_number
 from chipwise.values import dataclass
@@ -232,6 +233,30 @@ class NetworkChoice:
             "provider": lambda: self.paid.provider[i],
         }
         return labels[by]()
+
+    def otherwise(self) -> Way | None:
+        """The way that would be rented, of what is bought, or that is cheapest to buy, of what is rented, under the
+        limits of that; None where no price is known, or of chips that one has."""
+        pricing = next((way.terms.pricing for way in self.ways), None)
+        if pricing is None:
+            return None
+        paid, limits = pricing.otherwise(), replace(self.limits, max_usd_per_h=None)
+
+        def repaid(one: Tried) -> Tried:
+            ways = (replace(way, terms=replace(way.terms, pricing=paid)) for way in one.carrying)
+            return replace(one, ways=tuple(ways))
+
+        made = replace(self, tried=[repaid(one) for one in self.tried])
+        if limits.few:
+            chips = [one.chip for one in self.tried]
+            limits = replace(limits, few=few_of(chips, next(iter(made.ways)).terms.basis))
+        made = replace(made, limits=limits)
+        known = np.flatnonzero(~np.isnan(made.paid.usd_per_h) & made.sure & made.allowed)
+        if not len(known):
+            return None
+        if paid.kind == "own":
+            return made.ways[int(known[np.argmin(made.paid.usd_per_h[known])])]
+        return made.best_by()[0]
 
     def nearest(self) -> Way | None:
         """Where nothing is chosen: of what keeps its targets the way that is least beyond the limits, by dollars, then

@@ -137,7 +137,9 @@ def no_plan(question: Question, choice: NetworkChoice, shown: Pipeline) -> Infea
     if asked.latency_s is None:
         return InfeasibleError(f"{shown.name}: no chip keeps the target", either(_targets(asked)))
     waits = "" if not noticed(p) else f" after waiting {format_seconds(p.wait_s or 0.0)}"
-    within = f"within {format_seconds(asked.latency_s)} with {p.chance or 0.0:.0%} probability"
+    chance = p.chance or 0.0
+    surely = f" with {chance:.0%} probability" if chance >= NEVER else ""
+    within = f"{'within' if surely else 'never within'} {format_seconds(asked.latency_s)}{surely}"
     return InfeasibleError(
         f"{shown.name}: no chip keeps the target, the nearest is {p.chips:,}x {p.chip} with "
         f"{p.runtime}, where a request takes {figures.seconds(p.latency_s)}{waits}: {within}, "
@@ -145,6 +147,10 @@ def no_plan(question: Question, choice: NetworkChoice, shown: Pipeline) -> Infea
         either([*_sooner(question, surest), "a lower --confidence"]),
         reasons={"SLO": 1},
     )
+
+
+NEVER = 0.005
+"""probability: below it a target is never kept. Exact: whole percent, as they are printed."""
 
 
 def _no_room(question: Question, choice: NetworkChoice, shown: Pipeline) -> InfeasibleError:
@@ -178,11 +184,11 @@ def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
     plans = [way.plan() for way in ways]
     kinds = ", ".join(f"{p.chips:,}x {p.chip} with {p.runtime}" for p in plans)
     every = sum(p.samples_per_s.mid for p in plans)
-    verb = "carries" if sum(p.chips for p in plans) == 1 else "carry"
     by, time = figures.per(min(every, asked.rate_per_s))
     carried, wanted = (f"{format_number(r * by)} {shown.unit}s/{time}" for r in (every, asked.rate_per_s))
     hint = either([*_less(question, near), *_targets(asked), "more chips"])
-    return InfeasibleError(f"{shown.name}: {kinds} {verb} {carried}, {wanted} take {takes}", hint)
+    what = f"{kinds} can deliver {carried}, not {wanted}: that takes {takes}"
+    return InfeasibleError(f"{shown.name}: {what}", hint)
 
 
 def _kept(near: Way, question: Question) -> bool:

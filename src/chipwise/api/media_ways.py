@@ -63,15 +63,17 @@ class Way:
 
 @dataclass(frozen=True)
 class Tried:
-    """What was tried on a chip. Of `ways` devices and hosts hold everything. Where there is none: what comes nearest,
-    on devices that are `short` of less than the estimate of activations may be wrong by; or on hosts that lack memory
-    for what waits there (`hosted`)."""
+    """What was tried on a chip. Of `ways` devices and hosts hold everything; `carrying` are the same with no more
+    replicas than the load needs, before those that are billed anyhow. Where there is none: what comes nearest, on
+    devices that are `short` of less than the estimate of activations may be wrong by; or on hosts that lack memory for
+    what waits there (`hosted`)."""
 
     chip: Chip
     pipeline: Pipeline
     ways: tuple[Way, ...]
     short: Way | None = None
     hosted: Way | None = None
+    carrying: tuple[Way, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class NetworkSpace:
         ways, lacking = ([way for way, fits in found if fits == wanted] for wanted in (True, False))
         pipeline = self._plain(self.places[0], asked)
         if ways:
-            return Tried(self.chip, pipeline, tuple(self._filled(ways, asked, numbers)))
+            return Tried(self.chip, pipeline, tuple(self._filled(ways, asked, numbers)), carrying=tuple(ways))
         on_device = [w for w in lacking if w.doing.work.fits(numbers)]
         off_device = [w for w in lacking if not w.doing.work.fits(numbers)]
         return Tried(

@@ -406,7 +406,9 @@ class PlansAsked:
             software=_other_software(space, report.plans, timed=timed),
             levers=cheaper,
             apis=sold,
-            decision=decision(report.plans, sold, self.context.pricing, found.workload, day),
+            decision=decision(
+                report.plans, sold, self.context.pricing, found.workload, day, otherwise=space.otherwise
+            ),
         )
 
 

@@ -210,7 +210,7 @@ def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
         READ,
         found.read or saying.text,
         found.verdict,
-        "medium" if saying.always and work.sure() == "high" else work.sure(),  # not every choice was tried
+        "medium" if _open(saying) and work.sure() == "high" else work.sure(),
         because,
         True,
         tuple(work.figures),
@@ -218,6 +218,11 @@ def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
         tuple(work.commands),
         (),
     )
+
+
+def _open(saying: Saying) -> bool:
+    """Whether a sentence leaves open more than was tried: what is always so, or which of two costs less."""
+    return saying.always or (saying.aspect == "price" and len(saying.chips) > 1)
 
 
 def would_judge(saying: Saying) -> tuple[str, ...]:
@@ -336,7 +341,7 @@ def _held_against(quoted: SaidQuantity, low: float, high: float) -> str:
 
 
 LIMITED: Mapping[str, tuple[str, str]] = {
-    "within": ("true", ""),
+    "within": ("true", "It is within the predicted range. "),
     "bound": ("false", ""),
     "less": ("true with a condition", "It is no limit. "),
 }
@@ -604,6 +609,9 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         ratios = dict(sorted(ratios.items(), key=lambda of: of[1] * (saying.more or 0)))
     told = _in_a_sentence(ratios, a, b, saying)
     because = f"{told[0].upper()}{told[1:]}"
+    if saying.ratio is None:
+        verdict, held = _by_measure(verdict, ratios, saying)
+        because = f"{held}{because}"
     if saying.aspect == "price" and SPEED.search(saying.text):
         verdict = "true with a condition" if verdict == "true" else verdict
         return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
@@ -611,6 +619,40 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         return _Verdict(verdict, because, "")
     sheets = ", ".join(_sheets(work, a, b))
     return _Verdict(verdict, f"{because} By its sheet it has {sheets}." if sheets else because, "")
+
+
+def _by_measure(verdict: str, ratios: Ratios, saying: Saying) -> tuple[str, str]:
+    """The verdict on which way a comparison goes, where it holds in some of what was worked out and not in the rest,
+    or by less than predictions err, and in which, before the ratios: what is paid for tokens says more than what is
+    paid for hours."""
+    way = saying.more or 0
+
+    def so(ratio: float) -> bool:
+        return (ratio > THE_SAME if way > 0 else ratio < 1 / THE_SAME) != saying.denied
+
+    holds, fails = ([of for of, x in ratios.items() if so(x) == yes] for yes in (True, False))
+    if way and holds and not fails and verdict == "true with a condition":
+        slight = [of for of in holds if of[0] in PREDICTED and 1 / TIE <= ratios[of] <= TIE]
+        clear = [of for of in holds if of not in slight]
+        held = f"clearly {_where(clear, ratios)}; {_where(slight, ratios)} " if clear and slight else ""
+        return verdict, f"{held}by less than such predictions err. " if slight else ""
+    if not (way and holds and fails):
+        return verdict, ""
+    tokens = [of for of in fails if of[0] == "price per token"]
+    hours = all(measure == "price per hour" for measure, _ in holds)
+    if tokens and hours:
+        return "misleading", f"only {_where(holds, ratios)}, not {_where(tokens, ratios)}. "
+    return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
+
+
+def _where(some: Sequence[tuple[str, str]], every: Ratios, joined: str = "and") -> str:
+    """Some of the ratios by name: the measure alone where all its cases are among them."""
+    found = []
+    for measure in dict.fromkeys(m for m, _ in some):
+        mine, cases = ([u for m, u in of if m == measure] for of in (some, every))
+        words = WHERE.get(measure, f"in {measure}")
+        found.append(words if len(mine) == len(cases) else f"{words} ({'; '.join(mine)})")
+    return f" {joined} ".join(found)
 
 
 def _both_ways(saying: Saying, work: _Shown, row: _Ratios, a: Spoken, b: Spoken) -> Ratios:
@@ -788,9 +830,9 @@ def _way_verdict(more: int, least: float, most: float, tie: float) -> str:
     if more == 0:
         holds, never = least > 1 / tie and most < tie, least > tie or most < 1 / tie
     elif more > 0:
-        holds, never = least > tie, most < tie and least < 1 / tie
+        holds, never = least > tie, most < THE_SAME and least < 1 / tie
     else:
-        holds, never = most < 1 / tie, least > 1 / tie and most > tie
+        holds, never = most < 1 / tie, least > 1 / THE_SAME and most > tie
     return "true" if holds else "false" if never else "true with a condition"
 
 
@@ -996,6 +1038,9 @@ SAYS: Mapping[str, str] = {
     "dense bf16 peak": "{a} has {n}as high a dense bf16 peak as {b}",
 }
 """What is compared of two chips, and how a sentence says it."""
+WHERE = {"price per hour": "per hour", "price per token": "per token", "speed": "in inference"}
+WHERE |= {"speed of training": "in training"}
+"""Where a comparison holds, by what is compared."""
 PREDICTED = frozenset(
     {
         "price per token",
@@ -1286,9 +1331,8 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
     each = [value / (s.count or 1) for value in (quoted.low, quoted.high)]
     if each[1] < ends[0] / NEAR:
         far = each[1] < ends[0] / 2
-        said = (
-            f"{because} Below them are spot, reserved and owned chips, and offers that are not listed here."
-        )
+        because = because if far else f"not on demand. {because}"
+        said = f"{because} Below them are spot, reserved and owned chips, and offers that are not listed."
         return _Verdict("false" if far else "true with a condition", said, "")
     if each[0] > ends[1] * NEAR:
         return _Verdict("misleading", because, "")

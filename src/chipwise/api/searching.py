@@ -53,10 +53,13 @@ class Found:
     rejected: Counter[Reason] = field(default_factory=Counter)
     priced: list[Priced] = field(default_factory=list)
 
-    def anew(self, workload: Workload, limits: Limits) -> Found:
-        """What is chosen from the same candidates for targets that are to hold with another confidence, or within other
-        limits of chips and dollars, of no fewer."""
-        made, limits = Found(self.prices), limits.paid(self.prices)
+    def anew(
+        self, workload: Workload, limits: Limits, prices: Mapping[str, Rent | OwnCosts | None] | None = None
+    ) -> Found:
+        """What is chosen from the same candidates for targets that are to hold with another confidence, within other
+        limits of chips and dollars, of no fewer, or at other prices."""
+        prices = self.prices if prices is None else prices
+        made, limits = Found(prices), limits.paid(prices)
         for one in self.priced:
             caution = replace(one.caution, confidence=workload.confidence)
             made.add(replace(one, caution=caution), workload, limits)

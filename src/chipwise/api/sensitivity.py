@@ -91,7 +91,7 @@ def _ends(plan: PlanRecord, base: float) -> Iterator[InputRecord]:
     """The ends of the price and of the interval of the prediction."""
     if (p := plan.price) is not None:
         ends = base * p.low / p.mid, base * p.high / p.mid
-        yield InputRecord("price", f"{p.low:,.2f} $/h", f"{p.high:,.2f} $/h", *ends)
+        yield InputRecord("price", f"${p.low:,.2f}/h", f"${p.high:,.2f}/h", *ends)
     t = plan.tokens_per_s
     ends = base * t.mid / t.high, base * t.mid / t.low
     yield InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)

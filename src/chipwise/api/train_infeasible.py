@@ -181,7 +181,7 @@ def missed(
 
 
 def _on(p: TrainPlanRecord) -> str:
-    rate = f" at {format_number(p.price.mid)} $/h" if p.price else ""
+    rate = f" at ${format_number(p.price.mid)}/h" if p.price else ""
     return f"{rate} on {p.chips:,}x {p.chip}"
 
 

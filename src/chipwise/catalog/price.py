@@ -22,7 +22,6 @@ import datetime as dt
 import io
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, cast
@@ -35,6 +34,7 @@ from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import MARKETPLACES, Offer, counted, load_offers, offers_of
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.regions import load_regions, region_of
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import load_systems
 from chipwise.errors import UnknownNameError, UsageError
@@ -397,43 +397,18 @@ def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
     )
 
 
-EUROPE = (
-    "eu",
-    "westeurope",
-    "northeurope",
-    "france",
-    "germany",
-    "it",
-    "norway",
-    "poland",
-    "spain",
-    "sweden",
-    "uk",
-)
-"""How names of regions in Europe begin, at clouds that do not write `eu` first."""
-
-
-MISTYPED = 0.9
-"""ratio of letters: from which on a region is taken to be mistyped. Chosen: us-east1 is us-east-1 (0.94), us-east-2 is
-another (0.89); moves only whether a region is refused or another's price stands in."""
-
-
-def _continent(region: str) -> str:
-    """The part of the world of a region, as its name says it."""
-    return "eu" if region.startswith(EUROPE) else region.partition("-")[0]
-
-
 @dataclass(frozen=True)
 class Pricing:
     """How a user pays for chips: `rent` on demand, `spot`, or `own`; one choice for a whole plan.
 
     `provider` (several: separated by commas) and `region` narrow offers; `figures` replaces those of owning by name:
     `capex_usd` of a chip, `power_w`, `years`, `utilisation`, `usd_per_kwh`, `pue`, ... `given` are the user's own
-    prices, dollars per chip and hour by name of the chip: they stand before all offers. In a region of a known part of
-    the world in which the providers state no price those of their other `regions` stand in, of the same part first.
+    prices, dollars per chip and hour by name of the chip: they stand before all offers. For a region in which a
+    provider states no price its nearest one stands in, in the same part of the world where any has one there
+    (`regions`); a part of the world (`europe`) is all regions in it.
 
-    Raises `UnknownNameError` for a provider without offers, a region that is like one of its own, or in no known part
-    of the world, or an unknown chip with a price."""
+    Raises `UnknownNameError` for a provider without offers, a region that no cloud has or that is misspelt, or an
+    unknown chip with a price."""
 
     kind: Literal["rent", "spot", "own"] = "rent"
     provider: str = ""
@@ -450,33 +425,41 @@ class Pricing:
         object.__setattr__(self, "given", own)
 
     def _regions(self, mine: Collection[str]) -> tuple[str, ...]:
-        """The regions whose prices count."""
-        offers = load_offers()
-        known = {region for o in offers if not mine or o.provider in mine for region in o.regions}
-        if self.region in known:
+        """The regions whose prices count: the one that was asked for, all in a part of the world; of a region in which
+        the providers state no price, those in its part, else all."""
+        known = {region for o in load_offers() if not mine or o.provider in mine for region in o.regions}
+        place = region_of(self.region)
+        if self.region in known and not (place and place.whole):
             return (self.region,)
-        part = _continent(self.region)
-        near = {region for region in known if _continent(region) == part}
-        typed = get_close_matches(self.region, known, 1, cutoff=MISTYPED)
-        if typed or not any(_continent(region) == part for o in offers for region in o.regions):
+        near = {r for r in known if place and (there := region_of(r)) and there.part == place.part}
+        typed = {_letters(region) for region in known}
+        if place is None or (place.whole and not near) or _letters(self.region) in typed - {self.region}:
             raise self._nowhere(known)
         return tuple(sorted(near or known))
 
     def _nowhere(self, regions: set[str]) -> UnknownNameError:
-        """That no price is known in the region, whether or not there is one of that name: where there are prices, and
-        who has some in the same part of the world."""
-        mine, part = set(self.providers), _continent(self.region)
+        """That no region has that name, or no price is known there: where there are prices, the nearest names first,
+        and who has some in the same part of the world."""
+        mine, place = set(self.providers), region_of(self.region)
         near = {
             f"{o.provider} {region}"
             for o in load_offers()
             if o.provider not in mine
             for region in o.regions
-            if _continent(region) == part
+            if place and (there := region_of(region)) and there.part == place.part
         }
-        said = [f"known are {', '.join(sorted(regions - {'global'}))}"] if regions - {"global"} else []
-        said += [f"in {part}: {', '.join(sorted(near))}"] if near else []
-        kind = f"price of {' or '.join(self.providers)} in" if mine else "price in"
-        return UnknownNameError(kind, self.region, regions, "; ".join([*said, "without --region: anywhere"]))
+        named = sorted(r for r in regions if region_of(r))
+        said = [f"known are {', '.join(named)}"] if named else []
+        said += [f"in {place.part}: {', '.join(sorted(near))}"] if near and place else []
+        kind = f"price of {' or '.join(self.providers)} in" if mine else "region"
+        known = regions if mine else {*regions, *load_regions()}
+        return UnknownNameError(kind, self.region, known, "; ".join([*said, "without --region: anywhere"]))
+
+    def otherwise(self) -> Pricing:
+        """Renting for one who buys, at the user's own prices too; buying for one who rents."""
+        if self.kind == "own":
+            return replace(self, kind="rent")
+        return Pricing("own", figures=self.figures)
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -511,8 +494,33 @@ class Pricing:
             found = rent_basis(chip_id, today, providers=self.providers, regions=self.regions, spot=spot)
         except NoPriceError:
             return None
-        elsewhere = self.region and self.region not in self.regions
-        return replace(found, wanted=self.region) if elsewhere else found
+        return self._nearest(found)
+
+    def _nearest(self, found: Rent) -> Rent:
+        """Of each provider without a price in the region that was asked for its nearest one: in the same part of the
+        world, which `regions` are then in, by the distance on the sphere."""
+        place = region_of(self.region)
+        if not self.region or self.region in self.regions or place is None or place.whole:
+            return found
+
+        def far(region: str) -> float:
+            return place.km(region_of(region))
+
+        nearest = [min(filter(self.regions.__contains__, o.regions), key=far) for o in found.quotes]
+        least: dict[str, float] = {}
+        for offer, region in zip(found.quotes, nearest, strict=True):
+            least[offer.provider] = min(least.get(offer.provider, np.inf), far(region))
+        quotes = tuple(
+            replace(offer, region=region)
+            for offer, region in zip(found.quotes, nearest, strict=True)
+            if far(region) == least[offer.provider]
+        )
+        return replace(found, quotes=quotes, wanted=self.region)
+
+
+def _letters(region: str) -> str:
+    """A region without the dashes by which clouds write it differently."""
+    return region.replace("-", "")
 
 
 def own_basis(

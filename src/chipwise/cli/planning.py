@@ -52,10 +52,15 @@ def plan(
 
 
 @taking(CompareRequest, task=Served)
-def compare(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
+def compare(
+    given: dict[str, Any],
+    *,
+    all_: Annotated[bool, Parameter(name="--all", help="show all that is known of each plan")] = False,
+    output: SavedOutput = SavedOutput(),  # noqa: B008
+) -> None:
     """The best plan of each of some chips, side by side."""
     _no_training(given["task"], f"--chips {given['chips']}")
-    _show_plans("compare", CompareRequest(**given), output, everything=True)
+    _show_plans("compare", CompareRequest(**given), output, everything=all_)
 
 
 @taking(EstimateRequest, task=Served)

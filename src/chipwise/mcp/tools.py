@@ -195,7 +195,7 @@ SAID: Mapping[str, Offered] = {
         launch_answer,
     ),
     "replay": Offered(
-        "Is a kept answer still so",
+        "Does a saved answer still hold",
         "Asks the question of an answer again, today: the same, or which figures moved. `saved` is an answer's link or "
         "record.",
         table_answer,

@@ -81,7 +81,8 @@ class DecisionRecord:
     at the load asked for, None where no price is known. `rent_age_days`: the age of the price of renting, None where it
     is not dated. `job_hours`: how long a job runs, of which these are dollars a month of such jobs one after another
     (None: a load that lasts). `follows`: what rented replicas follow, a day or a log, so that they are paid for while
-    they run; `all_on_usd_per_month` is then what all of them cost throughout ("", None: that is what is rented)."""
+    they run; `all_on_usd_per_month` is then what all of them cost throughout ("", None: that is what is rented).
+    `rent_machines`: of the plan that is rented, where that is another than the first, which is owned."""
 
     choice: Way
     api_usd_per_month: float | None
@@ -93,6 +94,7 @@ class DecisionRecord:
     job_hours: float | None = None
     all_on_usd_per_month: float | None = None
     follows: str = ""
+    rent_machines: str = ""
 
     def usd_words(self, usd_per_month: float) -> str:
         """Dollars a month, of a job those of the hours that it runs."""
@@ -183,6 +185,7 @@ def _rent(decision: DecisionRecord) -> tuple[str, str]:
     if decision.rent_usd_per_month is None:
         return "", ""
     spot = " on the spot market" if decision.supply and decision.supply.spot else ""
+    spot += f" as {decision.rent_machines}" if decision.rent_machines else ""
     priced = dated(decision.rent_date, decision.rent_age_days)
     return decision.usd_words(decision.rent_usd_per_month), f"rented{spot}{_followed(decision)}{priced}"
 

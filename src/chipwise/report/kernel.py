@@ -128,7 +128,7 @@ KERNELS = (
     Column("", "time_s.basis", short="basis"),
     Column("", "roofline_s", short="roofline_us", scale=1e6),
     Column("bottleneck", _bottleneck),
-    Column("", "bound", short="bound"),
+    Column("", "bound", short="bottleneck"),
     Column("TFLOP/s", "flops_per_s", lambda v: format_number(v / 1e12), right=True, spare=2),
     Column("of peak", "share_of_peak", "{:.1%}".format, right=True, short="share_of_peak"),
     Column("GB/s", "bytes_per_s", lambda v: format_number(v / 1e9), right=True, spare=1),

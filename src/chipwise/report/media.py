@@ -429,9 +429,7 @@ def _verdict(report: MediaReport) -> tuple[str, ...]:
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
-    other = f" instead of {_software(p.usual)}" if p.usual not in ("", p.runtime) else ""
-    named = f"{_software(p.runtime)}{other}"
-    verb, chips, hour = taken(p, ", ".join(_how(p)), owned=report.owned, software=named)
+    verb, chips, hour = taken(p, ", ".join(_how(p)), owned=report.owned, software=_software(p.runtime))
     start = verb if report.kept else f"No plan meets {_target(report)}; nearest: "
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
@@ -593,8 +591,20 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     if p.load is not None:
         said += f". Load: {p.load:.0%} of its maximum"
     if p.usd_per_1000 is not None and not report.owned:
-        said += f". Cost: ${figures.number(p.usd_per_1000)} per 1,000 {report.unit}s"
+        said += f". Cost: {_per_many(p.usd_per_1000)} {report.unit}s"
     return f"{said}."
+
+
+def _per_many(usd: Figure) -> str:
+    """Dollars per 1,000, or per million where that is less than a cent."""
+    if usd.mid >= CENT:
+        return f"${figures.number(usd)} per 1,000"
+    million = Figure(1e3 * usd.mid, 1e3 * usd.low, 1e3 * usd.high, usd.basis, usd.provisional)
+    return f"${figures.number(million)} per million"
+
+
+CENT = 0.01
+"""USD. Exact: what people read as money; moves words alone."""
 
 
 def noticed(p: MediaPlan) -> bool:
@@ -648,7 +658,8 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     plans = report.plans if everything else report.plans[:SHOWN]
     about = (", ".join(words), "")
     head = (f"{name}   {about[0]}", "", *report.verdict(), "") if chosen else (*report.verdict(), *about)
-    foot = _refused(report.refused, everything=everything)
+    brief = chosen and not everything and len(report.refused) > SHOWN
+    foot = [] if brief else _refused(report.refused)
     if chosen:
         foot = [*_ranking(report, plans, everything=everything), *foot]
         foot += [*peak_words(plans), *scaling_words(plans)]
@@ -665,6 +676,11 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
+    if brief:
+        left = len(report.plans) - len(plans)
+        parts = [f"{left} more chip{'s' * (left > 1)}"] if left else []
+        out = f"{len(report.refused)} chips without a plan"
+        foot.append(f"more with --all: {', '.join([*parts, out, 'how plans were ranked'])}")
     if command and chosen:
         foot.append(f"next: {command}")
     return Table.of(plans, _columns(report, plans), head, foot)
@@ -754,7 +770,7 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan], *, everything: boo
             f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
             f"{batches[0]} compares the same on all"
         )
-    return said + _left(report, plans)
+    return said if everything or len(report.refused) > SHOWN else said + _left(report, plans)
 
 
 def _left(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
@@ -782,7 +798,7 @@ def _ranked_by(report: MediaReport) -> str:
     )
 
 
-def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]:
+def _refused(refused: Sequence[RefusalRecord]) -> list[str]:
     """A line for each reason with the chips that it holds for, those in servers for rent first."""
 
     def at_home(r: RefusalRecord) -> bool:
@@ -794,10 +810,8 @@ def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]
         grouped.setdefault(words, []).append(r)
     lines = []
     for words, members in grouped.items():
-        shown = [r.chip for r in (members if everything else members[:FIRST])]
-        more = f" and {len(members) - len(shown)} more (--all)" if len(members) > len(shown) else ""
-        said = f"{words}: {', '.join(shown)}{more}"
-        lines.append(said if len(members) > 1 else f"{shown[0]}: {members[0].detail}")
+        said = f"{words}: {', '.join(r.chip for r in members)}"
+        lines.append(said if len(members) > 1 else f"{members[0].chip}: {members[0].detail}")
     return lines
 
 

@@ -70,14 +70,14 @@ class MovedReport(PlanReport):
         """What changes, before what the other chips do."""
         after = self.plans[0]
         if self.before is None:
-            return (f"What you have does not do it: {self.stays}. Take:", *PlanReport.verdict(self))
+            return (f"What you have does not do it: {self.stays}. What does:", *PlanReport.verdict(self))
         told = [
             f"{m.what} {m.words(m.have)} -> {m.words(m.instead)}"
             for m in self.moved
             if m.what in TOLD and m.ratio is not None
         ]
         mine = f"{self.before.machines} ({self.before.spread}, {self.before.precision})"
-        changes = f"In place of your {mine} take {after.machines}: {', '.join(told)}."
+        changes = f"Replace your {mine} with {after.machines}: {', '.join(told)}."
         needs = (f"The move needs {', '.join(self.needs)}.",) if self.needs else ()
         return (changes, *needs, *PlanReport.verdict(self))
 

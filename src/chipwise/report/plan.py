@@ -12,6 +12,7 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import MARKETPLACES, age_days
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.quality import QualityRecord, quality_words
+from chipwise.catalog.regions import region_of
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
@@ -279,7 +280,8 @@ def cost_words(price: PriceRecord | None, chips: int) -> str:
     dated = f", price of {price.date}" if price.date else ", undated"
     idle = f" of work to own, {price.use:.0%} in use" if price.use != 1.0 else " to own, always in use"
     own = f"{idle}{whole}"
-    there = f" in {price.region}, as none is known in {price.wanted}" if price.wanted else ""
+    there = f" in {price.region}, the nearest to {price.wanted} with a known price" if price.wanted else ""
+    there = there if region_of(price.region) else ", whose price names no region" if price.wanted else ""
     offer = own if price.use else f" at {price.provider}{there}{whole}{dated}"
     stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
     return f"about ${figures.mid(price)}/h{offer}{stale}"

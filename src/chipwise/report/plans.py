@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -62,7 +62,7 @@ from chipwise.report.records import (
 from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.space import By
-from chipwise.units import duration_words, format_count, format_number, format_seconds
+from chipwise.units import amount, duration_words, format_count, format_number, format_seconds
 from chipwise.values import dataclass
 
 SHOWN = 10
@@ -251,8 +251,8 @@ class PlanReport(Ranking[PlanRecord]):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """The ranked plans; of one deployment that was asked about its figures too. `command` looks into the first."""
-        first = plan_view(self, command, everything=everything)
-        return (first, *breakdown_view(self.plans[0])) if self.considered <= 1 else (first,)
+        first, asked = plan_view(self, command, everything=everything), self.workload.rate_per_s is not None
+        return (first, *breakdown_view(self.plans[0], asked=asked)) if self.considered <= 1 else (first,)
 
     def titled(self) -> Mapping[str, Sequence[str]]:
         """Lines of its own kind under their title, where a page shows no further tables."""
@@ -278,7 +278,7 @@ class ExplainReport(PlanReport):
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """One plan from inside."""
         more = () if self.amdahl is None else (amdahl_view(self.amdahl),)
-        return (*breakdown_view(self.plans[0]), *more)
+        return (*breakdown_view(self.plans[0], asked=self.workload.rate_per_s is not None), *more)
 
 
 def _unsized(report: PlanReport) -> bool:
@@ -307,10 +307,6 @@ def _batch(p: PlanRecord) -> str | None:
 
 def _price(price: PriceRecord) -> str:
     return f"{figures.number(price)}{'*' if price.stale else ''}"
-
-
-def _ends(figure: Figure) -> str:
-    return figures.span(figure.low, figure.high)
 
 
 def _per_request(p: PlanRecord) -> Figure | None:
@@ -370,8 +366,8 @@ PLANS = (
     Column("", "system", short="system"),
     Column("", "concurrency", short="concurrency"),
     USD_PER_H,
-    Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
-    Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
+    Column("$/M in", "usd_per_million_in", figures.number, right=True, spare=10),
+    Column("$/M out", "usd_per_million_out", figures.number, right=True, spare=6, short="usd_per_million_out"),
     DONE_IN,
     TOTAL_USD,
     Column("$/k requests", _per_request, figures.number, right=True),
@@ -381,8 +377,7 @@ PLANS = (
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
-    Column("targets met", "chance", lambda v: f"{chance_percent(v)} %", right=True, spare=2,
-           short="chance_of_targets"),
+    Column("chance", "chance", lambda v: f"{chance_percent(v)} %", right=True, short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", _joules, short="joules_per_token"),
     Column("W", _wall, figures.number, right=True, short="wall_w"),
@@ -390,12 +385,12 @@ PLANS = (
     Column("max req/s", "largest_requests_per_s", format_number, right=True, spare=4,
            short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
-    Column("bottleneck", "bottleneck", spare=3, short="bound"),
+    Column("bottleneck", "bottleneck", spare=3, short="bottleneck"),
     Column("", "shares", short="shares_of_time"),
     Column("", _gains, short="ten_percent_more_gives"),
     Column("", "memory.verdict", short="memory"),
     Column("", "memory.items", short="memory_gb", scale=1e-9),
-    Column("basis", "pace.basis", spare=2, short="basis"),
+    Column("basis", "pace.basis", spare=1, short="basis"),
     Column("", "pace.provisional", short="provisional"),
     Column("", "on_front", short="on_front"),
     Column("", _ties, short="ties_with"),
@@ -420,7 +415,9 @@ def _columns(report: PlanReport) -> list[Column]:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     hidden = set() if _unsized(report) else {"requests/s"}
     # of a load that was asked for not itself is a result, but how much more could be
-    hidden |= {"max req/s" if report.workload.rate_per_s is None else "tok/s/chip"}
+    fleet = report.workload.rate_per_s is not None and report.considered > 1
+    hidden |= {"tok/s/chip" if fleet else "max req/s"}
+    hidden |= {"chance"} if all(p.chance is None for p in report.plans) else set()
     hidden |= set() if report.max_watts else {"W"}
     return [
         replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)
@@ -512,7 +509,7 @@ def _does(report: PlanReport) -> str:
         return _finishes(report, first.job, w.tokens)
     does = "It serves" if w.task == "serve" else "It completes"
     most = "up to " if _unsized(report) and report.considered > 1 else ""
-    said = f"{does} {most}{format_number(first.requests_per_s)} requests/s at {speed}"
+    said = f"{does} {most}{amount(first.requests_per_s, 'request')}/s at {speed}"
     if w.task == "local":
         said = f"One user waits {speed}"
     said += _targets(w, first)
@@ -636,40 +633,77 @@ def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list
 
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
-    """What is said below the plans: what else there is and what the first rests on; on request how plans were ranked,
-    refusals one by one, what is to be known of other plans, and all assumptions."""
+    """What is said below the plans: what would make the first cheaper, what it rests on, what was asked and what else
+    there is; on request all of that, how plans were ranked, refusals one by one, what is to be known of other plans,
+    and all assumptions."""
     # how a configuration was read is said in any case
     said = report.assumptions if everything else report.model.assumptions
     assumed = f"assumed: {'; '.join([*_asked(report), *said])}"
-    foot = [*_software(report), *cheaper(report), _legend(plans)]
+    last = [f"next: {command}"] if command else []
     if everything:
-        foot += [
-            *ranking(report, plans),
-            *first_plan(report, plans),
-            assumed,
-        ]
-    else:
-        unsaid = len(report.assumptions) - len(said)
-        more = f", and {unsaid} more assumptions" if unsaid else ""
-        foot += [*_beside(report, plans, everything=False), *_of_first(report), assumed]
-        foot.append(f"more (--all): how plans were ranked, what is to be known of each{more}")
-    return [*foot, f"next: {command}"] if command else foot
+        more = [*_software(report), *cheaper(report), _legend(plans), *ranking(report, plans)]
+        return [*more, *first_plan(report, plans), assumed, *last]
+    alone = [ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []
+    none = _refusals(report.refused) if len(report.refused) <= SHOWN else []
+    foot = [_legend(plans), *alone, *_briefly(report), *_of_first(report), *none, assumed]
+    return [*foot, *_unsaid(report, plans), *last]
 
 
 def _of_first(report: PlanReport) -> list[str]:
     """What the first plan rests on, and what is to be known of it."""
-    first = report.plans[0]
+    first, w = report.plans[0], report.workload
     near = [f"#1: closest published result: {text}" for text in _published([first])]
+    note = first.note
+    if report.as_stored is not None:  # said of it above
+        note = note.partition(f"{first.precision} instead of the checkpoint's format")[0].rstrip("; ")
     return [
         *near,
-        *_hosts(first),
-        *_tails(first),
+        *(_hosts(first) if first.replica_hosts > 1 else []),
+        *(_tails(first) if w.percentile else []),
         *_spare(first),
         *peak_words(report.plans),
         *scaling_words([first]),
         *_day(first),
-        *notes([(1, first.note)]),
+        *notes([(1, note)]),
     ]
+
+
+def _briefly(report: PlanReport) -> list[str]:
+    """What would make the first plan cheaper, in a line; and an API that was not named above."""
+    saves = [f"{lever.saves:.0%} with {lever.options}" for lever in report.levers]
+    said = (
+        [f"cheaper{_each(report)} than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
+    )
+    return said if _called(report) else [*said, *_apis(report)]
+
+
+def _each(report: PlanReport) -> str:
+    """What is cheaper where no load says how many machines run."""
+    return "" if report.workload.rate_per_s or report.workload.tokens else " per token"
+
+
+def _called(report: PlanReport) -> bool:
+    """Whether the verdict names an API."""
+    return report.decision is not None and report.decision.api_usd_per_month is not None
+
+
+def _unsaid(report: PlanReport, plans: Sequence[PlanRecord]) -> Iterator[str]:
+    """What else there is, on request."""
+    without = [p for p in report.plans if p.price is None] if _priced(report) else []
+    left, out = len(report.plans) - len(plans) - len(without), len(report.refused)
+    kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
+    parts = {
+        f"{left} more {kind}{'s' * (left > 1)}": left > 0,
+        f"{len(without)} without a known price": without,
+        f"{out} chip{'s' * (out > 1)} without a plan": out > SHOWN,
+        "other software": _software(report),
+        "latency percentiles": not report.workload.percentile and _tails(report.plans[0]),
+        "terms of the API": _called(report),
+        "how plans were ranked": len(report.plans) > 1,
+        "all assumptions": report.assumptions,
+    }
+    if said := [words for words, there in parts.items() if there]:
+        yield f"more with --all: {', '.join(said)}"
 
 
 def _software(report: PlanReport) -> list[str]:
@@ -690,33 +724,14 @@ def _software(report: PlanReport) -> list[str]:
 
 def ranking(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     """How the `plans` that are shown were ranked, what is not among them and why, and what is to be known of some."""
-    first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
+    first, said = report.plans[0], [f"ranked: {_ranked(report)}"] if report.considered > 1 else []
     said += [] if report.owned else front_words(report.plans, "no plan is both cheaper and faster")
     if first.ties:
         p = preferences()
         said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
-    said += _beside(report, plans, everything=True)
+    said += [ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []
+    said += [*_unpriced(report), *_refusals(report.refused)]
     return [*said, *notes((p.rank, p.note) for p in plans)]
-
-
-def _beside(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
-    """What is not among the `plans` that are shown: without a price, further ones, and what has none."""
-    said = [*([ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []), *_unpriced(report)]
-    if everything:
-        return [*said, *_refusals(report.refused)]
-    return [*said, *_left(report, plans), *_refused(report.refused)]
-
-
-def _left(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
-    """How many plans there are beside those that are shown."""
-    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
-    if not left:
-        return []
-    kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
-    names = list(dict.fromkeys(p.machines for p in left))
-    more = ", ".join(names[:MORE]) + (", ..." if len(names) > MORE else "")
-    several = f": {more}" if len(names) > 1 or kind == "chip" else ""
-    return [f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all){several}"]
 
 
 def _unpriced(report: PlanReport) -> list[str]:
@@ -774,7 +789,14 @@ def cheaper(report: PlanReport) -> list[str]:
         if first.job is not None and first.job.usd is not None:
             cost = f", ${format_number(first.job.usd.mid * (1.0 - lever.saves))} for the job"
         plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
-        said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
+        each = _each(report)
+        said.append(f"{lever.saves:.0%} cheaper{each} with {lever.options} ({lever.words}): {plan}")
+    return [*said, *_apis(report)]
+
+
+def _apis(report: PlanReport) -> Iterator[str]:
+    """What an API asks for the same tokens."""
+    first = report.plans[0]
     for api in report.apis[:1]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
         above = None if first.job or not report.kept else api.break_even_per_s
@@ -784,10 +806,7 @@ def cheaper(report: PlanReport) -> list[str]:
             rate = f", ${format_number(requests * api.usd_per_request)} for the job"
         elif above is None and first.price is not None and report.kept:
             less = "; #1 costs more at every rate that it serves"
-        said.append(
-            f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
-        )
-    return said
+        yield f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
 
 
 SHARES = (
@@ -797,8 +816,9 @@ SHARES = (
 )  # fmt: skip
 
 
-def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
-    """What the plan does, where the time of a token and the memory of a device go."""
+def breakdown_view(plan: PlanRecord, *, asked: bool = False) -> tuple[Table, ...]:
+    """What the plan does, where the time of a token and the memory of a device go; `asked`: at a rate that was asked
+    for, so that tokens per second are no prediction."""
     rows = [
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
@@ -806,16 +826,21 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
     head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.label})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
-    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime)
+    return (
+        _figures_view(plan, asked=asked),
+        times,
+        *parts,
+        memory_view(plan.memory, plan.layout.label, plan.runtime),
+    )
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
     if p.price is None or p.usd_per_million_in is None:
         return (f"price of {p.chip}: not known here",)
-    out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
+    out = "-" if p.usd_per_million_out is None else figures.number(p.usd_per_million_out)
     stale = f", none from the last {preferences().stale_days:.0f} days" if p.price.stale else ""
-    price = f"{_price(p.price)} $/h ({p.price.basis}{_picked(p)}{stale})"
-    return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
+    price = f"${_price(p.price)}/h ({p.price.basis}{_picked(p)}{stale})"
+    return (f"{price}; $/M tokens: {figures.number(p.usd_per_million_in)} in, {out} out",)
 
 
 def _picked(p: PlanRecord) -> str:
@@ -863,10 +888,10 @@ DEFINED = (
 """Figures of a plan: field, name, meaning."""
 
 
-def _figures_view(p: PlanRecord) -> Table:
+def _figures_view(p: PlanRecord, *, asked: bool) -> Table:
     """Times with their quantiles, throughput, cost and energy."""
     load = f"prefill takes {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding only"
-    load = f"{format_number(p.requests_per_s)} requests/s; {load}"
+    load = f"{amount(p.requests_per_s, 'request')}/s; {load}"
     if p.largest_requests_per_s > p.requests_per_s * 1.001:
         most = format_number(p.largest_requests_per_s) if p.capacity is None else figures.number(p.capacity)
         load += f"; at most {most} requests/s within the targets"
@@ -882,6 +907,8 @@ def _figures_view(p: PlanRecord) -> Table:
             )
     title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
+    given = ("tokens_per_s", "tokens_per_s_per_chip") if asked else ()
+    rows = [row | {"interval": "as asked", "basis": ""} if row["figure"] in given else row for row in rows]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
         for r in rows
@@ -950,14 +977,6 @@ def _day(p: PlanRecord) -> list[str]:
     return [day_words(p.rank, p.day, paid=p.price is not None, follows=p.scaling is None)]
 
 
-def _refused(refused: Sequence[RefusalRecord]) -> list[str]:
-    """How many chips have no plan, by reason."""
-    counts = {words: sum(r.reason == reason for r in refused) for reason, words in GROUPS.items()}
-    counts["otherwise"] = sum(r.reason not in GROUPS for r in refused)
-    said = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
-    return [f"no plan (--all says which): {said}"] if said else []
-
-
 def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
     lines = []
     for reason, words in GROUPS.items():
@@ -983,7 +1002,9 @@ def _why(p: PlanRecord) -> str:
 def _asked(report: PlanReport) -> tuple[str, ...]:
     w = report.workload
     lengths = f"{w.prompt_tokens:,.10g} tokens in, {w.output_tokens:,.10g} out"
-    load = f"{format_number(w.rate_per_s)} requests/s" if w.rate_per_s else "replicas at full load"
+    load = f"{amount(w.rate_per_s, 'request')}/s" if w.rate_per_s else "replicas at full load"
+    if report.considered <= 1 and not w.rate_per_s:
+        load = f"{amount(report.plans[0].concurrency, 'request')} in flight in a replica"
     of = "" if w.percentile is None else f"p{w.percentile * 100:g} "
     ttft = f"{of}TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
     tpot = f"{of}TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"
@@ -1033,6 +1054,8 @@ def _ranked(report: PlanReport) -> str:
 
 def _legend(plans: Sequence[PlanRecord]) -> str:
     stale = any(p.price and p.price.stale for p in plans)
-    return legend(
-        "2 x tp4: two replicas of four devices" if any(p.replicas > 1 for p in plans) else "", stale=stale
-    )
+    signs = {
+        "chance: that the targets are met": any(p.chance is not None for p in plans),
+        "2 x tp4: two replicas of four devices": any(p.replicas > 1 for p in plans),
+    }
+    return legend("; ".join(words for words, used in signs.items() if used), stale=stale)

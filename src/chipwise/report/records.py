@@ -39,7 +39,8 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class Figure(_Named):
-    """`mid [low, high]`: the interval holds 80 % of outcomes; `provisional` while its coverage is untested.
+    """`mid [low, high]`: the interval holds 80 % of outcomes; `provisional`: nobody measured the chip or the
+    software, so that no measurement tests it.
 
     `float(figure)` is its middle in SI, `f"{figure:.3f}"` formats that, and `str(figure)` says all of it with its unit.
     """

@@ -112,7 +112,7 @@ REINFORCED = (
     Column("time", "days", _time, right=True, spare=1, short="days"),
     Column("$", "usd", lambda f: format_count(f.mid), right=True, short="usd"),
     Column("", "parts", short="seconds_of_step"),
-    Column("", "bound", short="bound"),
+    Column("", "bound", short="bottleneck"),
     Column("", "why", short="why"),
 )
 """What is said of a plan for reinforcement learning."""

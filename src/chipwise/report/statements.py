@@ -50,7 +50,8 @@ class StatementRecord:
     @property
     def sentence(self) -> str:
         """The verdict and why, to be quoted alone."""
-        return f"{self.verdict[0].upper()}{self.verdict[1:]}. {self.because}".strip()
+        told = ":" if self.because[:1].islower() else "."
+        return f"{self.verdict[0].upper()}{self.verdict[1:]}{told} {self.because}".strip()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,8 +122,8 @@ def _rate(value: float, unit: str) -> str:
 
 def _dollars(value: float) -> str:
     if abs(value) >= 1e6:
-        return f"{value / 1e6:,.1f} M$"
-    return f"{value:,.0f} $" if abs(value) >= 1e3 else f"{value:.2f} $"
+        return f"${value / 1e6:,.1f} M"
+    return f"${value:,.0f}" if abs(value) >= 1e3 else f"${value:.2f}"
 
 
 QUOTED: Mapping[str, Callable[[float], str]] = {

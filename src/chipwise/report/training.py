@@ -283,7 +283,7 @@ TRAINING = (
     Column("", "chance", short="chance"),
     Column("$", "usd", _dollars, right=True, short="usd"),
     Column("memory", _memory_of, right=True, spare=6),
-    Column("", "bound", short="bound"),
+    Column("", "bound", short="bottleneck"),
     Column("bottleneck", "bottleneck", spare=5),
     Column("", "shares", short="shares_of_time"),
     Column("", "verdict", short="memory"),
@@ -345,9 +345,11 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
     if p.policy:
         yield f"It keeps {p.policy} (--memory sets it){_otherwise(p)}."
-    sure = "a trainer and chip that were measured" if p.measured else "never measured so"
+    sure = (
+        "a trainer and chip that were measured" if p.measured else "nobody measured this trainer on this chip"
+    )
     price = "" if p.price is None else _age(p.price)
-    tested = ", its interval provisional: tested on no publication" if p.days.provisional else ""
+    tested = "; no measurement tests the interval, which is provisional" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
 
 
@@ -394,8 +396,8 @@ def _places(report: TrainReport) -> dict[int, str]:
         least = min(usd for usd, _ in left)
         soonest = min(days for usd, days in left if usd <= least * (1.0 + noise))
         over = plan.usd.mid / least - 1.0
-        what = "soonest" if plan.days.mid <= soonest else "surer"
-        found[plan.rank] = "cheapest" if over < CHEAPEST else f"{what}, {over:+.0%} $"
+        what = "soonest left" if plan.days.mid <= soonest else "surer"
+        found[plan.rank] = "cheapest left" if over < CHEAPEST else f"{what}, {over:+.0%} $"
     return found
 
 
@@ -505,18 +507,40 @@ def _ranking(report: TrainReport, shown: Sequence[TrainPlanRecord]) -> list[str]
 def _footnotes(
     report: TrainReport, shown: Sequence[TrainPlanRecord], command: str, *, everything: bool
 ) -> list[str]:
-    """The lines, top to bottom, how plans were ranked on request; `command` shows the first plan alone."""
+    """The lines, top to bottom: what the first plan does and what it rests on; on request how plans were ranked, its
+    memory, its checkpoints, and where scaling ends. `command` shows the first plan alone."""
     first = report.plans[0]
-    foot = [_legend(shown), *(_ranking(report, shown) if everything else ())]
-    if len(shown) < len(report.plans):
-        foot.append(f"{len(report.plans) - len(shown)} more plans, and how they were ranked (--all)")
-    foot += [_outcome(first), *_run(first), _memory(first), *(f"why #1: {line}" for line in first.why)]
-    foot += [_takeover(report, chip, over) for chip, over in report.takes_over.items()]
-    foot += [f"{refusal.chip}: {refusal.detail}" for refusal in report.refused[:REFUSED]]
-    if len(report.refused) > REFUSED:
-        foot.append(f"{len(report.refused) - REFUSED} more chips without a plan (--format json)")
-    foot.append(f"assumed: {'; '.join(report.assumptions)}")
-    return [*foot, f"next: {command}"] if command else foot
+    everything = everything or len(report.plans) == 1
+    last = [f"next: {command}"] if command else []
+    few = report.refused if everything else report.refused[:REFUSED]
+    refused = [f"{refusal.chip}: {refusal.detail}" for refusal in few]
+    if everything:
+        why = [f"why #1: {line}" for line in first.why]
+        over = [_takeover(report, chip, over) for chip, over in report.takes_over.items()]
+        rest = [_outcome(first), *_run(first), _memory(first), *why, *over, *refused]
+        assumed = f"assumed: {'; '.join(report.assumptions)}"
+        return [_legend(shown), *_ranking(report, shown), *rest, assumed, *last]
+    left, out = len(report.plans) - len(shown), len(report.refused) - len(few)
+    more = {
+        f"{left} more plan{'s' * (left > 1)}": left,
+        f"{out} more chip{'s' * (out > 1)} without a plan": out > 0,
+        "how plans were ranked": True,
+        "memory and checkpoints of #1": True,
+        f"{len(report.assumptions) - ASSUMED} more assumptions": len(report.assumptions) > ASSUMED,
+    }
+    return [
+        _legend(shown),
+        _outcome(first),
+        f"why #1: {'; '.join(first.why[:WHY])}",
+        *refused,
+        f"assumed: {'; '.join(report.assumptions[:ASSUMED])}",
+        f"more with --all: {', '.join(words for words, there in more.items() if there)}",
+        *last,
+    ]
+
+
+WHY, ASSUMED = 2, 4
+"""unit: reasons, assumptions. Chosen: a foot of about eight lines; moves what only `--all` shows."""
 
 
 def _legend(plans: Sequence[TrainPlanRecord]) -> str:
@@ -565,6 +589,11 @@ def _outcome(p: TrainPlanRecord) -> str:
         else "without a checkpoint before its end"
     )
     ends = f" [{p.run.progress_low:.1%}-{p.run.progress_high:.1%}]" if p.run else ""
+    ends = (
+        ""
+        if len({f"{x:.1%}" for x in (p.run.progress_low, p.run.progress_high)} if p.run else ()) == 1
+        else ends
+    )
     parts = [
         f"{format_count(p.tokens_per_day)} tokens a day",
         f"HFU {p.hfu:.0%}",

@@ -724,7 +724,7 @@ class Money(Asked):
 
     price: Literal["rent", "spot", "own"] = ask("rent on demand, rent spot instances, or own", "rent")
     provider: str = ask("offers of these providers only, separated by commas, e.g. aws,gcp", "")
-    region: str = ask("offers of this region only", "")
+    region: str = ask("offers of this region (europe: all there), else of the nearest one", "")
     owning: str | None = ask(
         "ownership costs, e.g. capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3",
         reading=Reading(_figures, as_text, (OBJECT,)),

@@ -125,7 +125,7 @@ def pareto(report: PlanReport) -> Spec:
     """
     rows = _points(report)
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
-    words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
+    words = ", ".join(f"{r['plan']} at ${said(r['usd'])}/h and {said(r['speed'])} tokens/s" for r in front)
     apart = f" {apart}" if (apart := without_price(report)) else ""
     place = {
         "x": ratio("usd", "dollars per hour, all chips (log)", [r["usd"] for r in rows]),

@@ -41,9 +41,7 @@ def turnaround(report: TrainReport) -> Spec:
         }
         for (p, usd), half in zip(paid, sides, strict=True)
     ]
-    words = "; ".join(
-        f"{r['plan']} {said(r['days'])} days, {said(r['usd'])} $" for r in rows if r["on_front"]
-    )
+    words = "; ".join(f"{r['plan']} {said(r['days'])} days, ${said(r['usd'])}" for r in rows if r["on_front"])
     place = {
         "x": ratio("usd", "dollars (log)", [usd for _, usd in paid]),
         "y": ratio("days", "days (log)", [end for p, _ in paid for end in (p.days.low, p.days.high)]),
