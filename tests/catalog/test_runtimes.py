@@ -63,6 +63,11 @@ CELLS = [
     # llm_compressor/int8_w8a8: "INT8 is not supported on compute capability >= 10.0"
     ("no int8 on Blackwell", "vllm", "b200-sxm", "int8", "int8", "bf16", "no", None),
     ("int8 on A100 is computed", "vllm", "a100-pcie-40gb", "int8", "int8", "bf16", "yes", "int8"),
+    # marlin_utils.py: GPTQ of 8 bits multiplies in 16, as of Qwen2.5's GPTQ-Int8 checkpoints on A100 (vLLM 0.6.3)
+    ("int8 weights alone", "vllm", "a100-pcie-40gb", "int8", "bf16", "bf16", "weights_only", "bf16"),
+    # vLLM issue 57838: W8A8 kernels and an fp8 cache on gfx1201
+    ("fp8 on RDNA 4", "vllm", "r9700", "fp8", "fp8", "fp8", "yes", "fp8"),
+    ("no fp8 on RDNA 3", "vllm", "rx-7900-xtx", "fp8", "fp8", "bf16", "no", None),
     # vllm gpu_worker.py: "Bfloat16 is only supported on GPUs with compute capability of at least 8.0"
     ("no bf16 on T4", "vllm", "t4", "bf16", "bf16", "fp16", "no", None),
     ("fp16 on T4", "vllm", "t4", "fp16", "fp16", "fp16", "yes", "fp16"),

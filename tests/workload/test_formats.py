@@ -191,6 +191,16 @@ def test_the_own_label_gives_the_checkpoint_back() -> None:
     assert parse_precision("mxfp4", own) is own.precision
 
 
+def test_experts_in_mxfp4_are_narrowed_where_a_mix_has_fewer_bits_for_them() -> None:
+    """unsloth/DeepSeek-V4-Flash-GGUF: 103 GB in UD-IQ3_XXS, 155 in UD-Q4_K_XL, whose experts are the checkpoint's."""
+    flash = model("deepseek-ai/DeepSeek-V4-Flash")
+    bits = {name: gguf(name, flash).weight("expert").bits for name in ("iq3_xxs", "q4_k_m", "q8_0")}
+    assert 3.0 < bits["iq3_xxs"] < 3.5
+    assert bits["q4_k_m"] == bits["q8_0"] == pytest.approx(GGML_BITS["mxfp4"])
+    stays = gguf("iq3_xxs", model("openai/gpt-oss-20b")).weight("expert").bits
+    assert stays == pytest.approx(GGML_BITS["mxfp4"])  # rows of 2,880 hold no block of 256
+
+
 @pytest.mark.parametrize(
     ("text", "near"), [("q4_k_n", "q4_k_m"), ("fp9", "fp8"), ("nvpf4", "nvfp4"), ("int-44", "int4"), ("", "")]
 )

@@ -492,6 +492,11 @@ def test_words_of_whisper() -> None:
     assert step.calls == 1
     beams = stages(pipeline("whisper-large-v3", audio_s=60, tokens=200, beams=5))
     assert beams["decoder"].flops == pytest.approx(5 * made["decoder"].flops)
+    short = stages(pipeline("whisper-large-v3", audio_s=7, tokens=20))
+    assert dict(short["sound"].host) == {
+        "sound": 30.0,
+        "speech": 7.0,
+    }  # with what fills the window, and without
 
 
 def test_words_of_a_translation() -> None:

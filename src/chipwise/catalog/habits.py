@@ -54,5 +54,6 @@ def _habits() -> Mapping[str, Habit]:
 
 
 def habit_of(source: str) -> Habit:
-    """The habits of a source; those of one that is not known."""
-    return next((habit for start, habit in _habits().items() if source.startswith(start)), Habit({}))
+    """The habits of a source, its repository with or without the word GitHub; those of one that is not known."""
+    name = source.removeprefix("github").lstrip(": ")
+    return next((habit for start, habit in _habits().items() if name.startswith(start)), Habit({}))

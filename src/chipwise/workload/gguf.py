@@ -37,8 +37,10 @@ def gguf(name: str, model: Model) -> Precision:
     """The mix of that name for a model. Raises `UnknownNameError`.
 
     A class gets the mean bits of its matrices over all layers, so that bytes add up to those of the file;
-    single matrices of a class may be off by a quarter. Experts of a checkpoint in MXFP4 stay so in every mix.
-    Activations stay 16 bit: that llama.cpp multiplies 8-bit integers on some devices is a matter of the runtime.
+    single matrices of a class may be off by a quarter. Experts of a checkpoint in MXFP4 stay so in every mix
+    that has no fewer bits for them: DeepSeek-V4-Flash in IQ3_XXS is a file of 103 GB, gpt-oss, whose rows divide into
+    no block of fewer bits, stays whole. Activations stay 16 bit: that llama.cpp multiplies 8-bit integers on some
+    devices is a matter of the runtime.
     """
     if name not in GGUF:
         raise UnknownNameError("GGUF mix", name, GGUF)
@@ -74,8 +76,10 @@ def _mean_bits(name: str, model: Model) -> dict[TensorClass, float]:
                 if role in ("q", "k", "v") and model.architecture in FUSED:
                     role = "qkv"
                 stored = _format(name, role, layer, count, shared, experts)
-                stored = "mxfp4" if cls == "expert" and kept else stored
-                bits[cls] = bits.get(cls, 0.0) + size * _bits(stored, cols)
+                each = _bits(stored, cols)
+                if cls == "expert" and kept:
+                    each = min(each, GGML_BITS["mxfp4"])
+                bits[cls] = bits.get(cls, 0.0) + size * each
                 elements[cls] = elements.get(cls, 0.0) + size
         depth += repeat
     return {cls: total / elements[cls] for cls, total in bits.items()}

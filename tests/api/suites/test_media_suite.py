@@ -147,6 +147,12 @@ def test_what_a_source_does_not_say_is_a_fact_of_the_catalogue() -> None:
     assert (own.memory, own.gigabyte, own.sharded) == ("device", 2.0**30, True)
     assert habit_of("sayakpaul/diffusers-torchao README.md").memory == "allocated"
     assert habit_of("another").gigabyte == 1e9
+    for source in (
+        "huggingface/blog simple_sdxl",
+        "github huggingface/blog simple_sdxl",
+        "github:huggingface/blog simple_sdxl",
+    ):
+        assert habit_of(source).memory == "allocated"
     assert question_of(row(source="Wan-Video/x", chips="4", parallel="sp=4")).spread == "ulysses=4,fsdp=1"
     assert question_of(row(chips="4", parallel="sp=4")).spread == "ulysses=4"
     plain = question_of(row(model="sam_vit_b", model_detail="image_size=1024;stage=bf16"))

@@ -851,7 +851,8 @@ class Speech:
         kept = layers.bytes(net.positions, 2 * net.width * net.decoder)
         decoder = net.step(beams, seen).beside(kept).stage("decoder", steps)
         spoken = (("token", 1.0), ("sequence", float(beams.batch)))
-        heard = (("sound", rounds * layers.batch * net.window_s),)
+        padded = rounds * layers.batch * net.window_s
+        heard = (("sound", padded), ("speech", min(padded, layers.batch * seconds)))
         stages = [
             Stage("sound", (), host=heard),
             net.encode(layers).stage("encoder", rounds),
