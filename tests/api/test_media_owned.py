@@ -77,7 +77,7 @@ def test_a_rate_takes_the_fewest_of_the_chips_that_one_has() -> None:
     assert one.price is None
     assert most.chips == 8
     with pytest.raises(
-        InfeasibleError, match=r"1x h100-sxm5-80gb with \S+ can deliver [\d.,]+ images/h, not 72,000 images/h: that takes"
+        InfeasibleError, match=r"1x h100-sxm5-80gb with \S+ can deliver [\d.,]+ images/h, not 72,000 images/h"
     ):
         cw.plan("sdxl", have="1xh100-sxm5-80gb", rate="20/s")
 
@@ -94,12 +94,12 @@ def test_chips_that_one_has_are_counted_as_chips_for_rent(runtime: str | None) -
 def test_plans_choose_among_all_software_that_runs_a_network() -> None:
     chips, said = "h100-sxm5-80gb,l4", {"rate": "20000/s", "e2e": "20ms", "evidence": "none"}
     best = cw.plan("resnet50", chips=chips, **said).plans[0]
-    by = {
-        r: cw.plan("resnet50", chips=chips, runtime=r, **said).plans[0] for r in ("compile", "cuda_graphs")
-    }
+    by = {r: cw.plan("resnet50", chips=chips, runtime=r, **said).plans[0] for r in ("compile", "cuda_graphs")}
     assert best.price.mid <= 1.1 * min(p.price.mid for p in by.values())
-    assert get_media_runtime(best.runtime).server
-    assert best.usual == best.runtime, "a server of requests that come at a rate is no surprise"
+    assert best.usual == best.runtime
+    served = cw.plan("bert-large", chips=chips, rate="1000/s", e2e="20ms", evidence="none").plans[0]
+    assert get_media_runtime(served.runtime).server
+    assert served.usual == served.runtime, "a server of requests that come at a rate is no surprise"
     # usual software takes the network as it is, and jax wants it written again
     assert cw.plan("wan2.1-t2v-14b", chips="l40s", evidence="none").plans[0].runtime != "jax"
     assert cw.plan("flux", chips="tpu-v5p", evidence="none").plans[0].runtime == "jax"

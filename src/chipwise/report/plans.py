@@ -644,8 +644,9 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
         more = [*_software(report), *cheaper(report), _legend(plans), *ranking(report, plans)]
         return [*more, *first_plan(report, plans), assumed, *last]
     alone = [ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []
-    none = _refusals(report.refused) if len(report.refused) <= SHOWN else []
-    foot = [_legend(plans), *alone, *_briefly(report), *_of_first(report), *none, assumed]
+    few = _unpriced(report) if len(_without_price(report)) <= NAMED else []
+    few += _refusals(report.refused) if len(report.refused) <= SHOWN else []
+    foot = [_legend(plans), *alone, *_briefly(report), *_of_first(report), *few, assumed]
     return [*foot, *_unsaid(report, plans), *last]
 
 
@@ -689,12 +690,12 @@ def _called(report: PlanReport) -> bool:
 
 def _unsaid(report: PlanReport, plans: Sequence[PlanRecord]) -> Iterator[str]:
     """What else there is, on request."""
-    without = [p for p in report.plans if p.price is None] if _priced(report) else []
-    left, out = len(report.plans) - len(plans) - len(without), len(report.refused)
+    without, out = _without_price(report), len(report.refused)
+    left = len(report.plans) - len(plans) - len(without)
     kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
     parts = {
         f"{left} more {kind}{'s' * (left > 1)}": left > 0,
-        f"{len(without)} without a known price": without,
+        f"{len(without)} without a known price": len(without) > NAMED,
         f"{out} chip{'s' * (out > 1)} without a plan": out > SHOWN,
         "other software": _software(report),
         "latency percentiles": not report.workload.percentile and _tails(report.plans[0]),
@@ -734,10 +735,15 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     return [*said, *notes((p.rank, p.note) for p in plans)]
 
 
+def _without_price(report: PlanReport) -> list[PlanRecord]:
+    """Plans of which no price is known, where it is of others."""
+    return [p for p in report.plans if p.price is None] if _priced(report) else []
+
+
 def _unpriced(report: PlanReport) -> list[str]:
     """Plans that are not compared with the others, because no price is known."""
-    without = [p for p in report.plans if p.price is None]
-    if not (without and _priced(report)):
+    without = _without_price(report)
+    if not without:
         return []
     named = ", ".join(f"{p.machines} ({p.spread})" for p in without[:NAMED])
     more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""

@@ -724,7 +724,7 @@ class Money(Asked):
 
     price: Literal["rent", "spot", "own"] = ask("rent on demand, rent spot instances, or own", "rent")
     provider: str = ask("offers of these providers only, separated by commas, e.g. aws,gcp", "")
-    region: str = ask("offers of this region (europe: all there), else of the nearest one", "")
+    region: str = ask("offers of this region or the nearest", "")
     owning: str | None = ask(
         "ownership costs, e.g. capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3",
         reading=Reading(_figures, as_text, (OBJECT,)),
@@ -842,7 +842,7 @@ class JobOptions(Asked):
     """Work with an end: how much, by when, for how much."""
 
     tokens: str | None = ask(
-        "training: total tokens, e.g. 15T; default: 1T, of finetune 100M; batch: output tokens of the job, e.g. 1B",
+        "training: total tokens, e.g. 15T; default: 1T, of finetune 100M; batch: output tokens, e.g. 1B",
         reading=figure("", low=1, high=1e18),
     )
     deadline: str | None = ask(
