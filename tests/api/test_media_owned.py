@@ -96,7 +96,6 @@ def test_plans_choose_among_all_software_that_runs_a_network() -> None:
     best = cw.plan("resnet50", chips=chips, **said).plans[0]
     by = {r: cw.plan("resnet50", chips=chips, runtime=r, **said).plans[0] for r in ("compile", "cuda_graphs")}
     assert best.price.mid <= 1.1 * min(p.price.mid for p in by.values())
-    assert best.usual == best.runtime
     served = cw.plan("bert-large", chips=chips, rate="1000/s", e2e="20ms", evidence="none").plans[0]
     assert get_media_runtime(served.runtime).server
     assert served.usual == served.runtime, "a server of requests that come at a rate is no surprise"
