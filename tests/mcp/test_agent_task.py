@@ -56,7 +56,7 @@ async def serve_qwen(client: Client) -> tuple[Agent, dict[str, Any], dict[str, A
     answer = (
         f"Rent {best['plan']}{ties}: {dollars['mid']} [{dollars['low']}-{dollars['high']}] $/h, TPOT "
         f"{best['tpot_ms']['mid']} [{best['tpot_ms']['low']}-{best['tpot_ms']['high']}] ms, {best['basis']}, bound by "
-        f"{best['bound']}. The lead {lead}: {claim['verdict']}. Nearest measurement: {match['verdict']}."
+        f"{best['bottleneck']}. The lead {lead}: {claim['verdict']}. Nearest measurement: {match['verdict']}."
     )
     return agent, best, claim, answer
 
