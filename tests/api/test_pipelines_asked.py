@@ -331,7 +331,8 @@ def test_a_shared_card_is_slower_and_smaller() -> None:
     shared = EstimateRequest(**asked, share="gpu=50%,memory=14GB").run()
     assert shared.plans[0].capacity_bytes <= 14e9 < alone.plans[0].capacity_bytes
     assert 1.2 < shared.plans[0].latency_s.mid / alone.plans[0].latency_s.mid < 2.0
-    assert any("the chip is shared" in line for line in shared.assumptions)
+    said = next(line for line in shared.assumptions if "the chip is shared" in line)
+    assert "a renderer's frame takes 2 times as long: 60 a second if it takes 8.33 ms alone" in said
     tight = FitRequest(model="sdxl", chips="rtx-4090", share="memory=10GB").run()
     assert tight.plans[0].offload != "none"
 

@@ -140,7 +140,8 @@ class Share:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The share as a line of assumptions; none where nothing else runs."""
+        """The share as a line of assumptions, with what a renderer that has the rest may take; none where nothing else
+        runs."""
         if self == Share():
             return ()
         if self.instance:
@@ -148,9 +149,12 @@ class Share:
         parts = [f"{self.gpu:.0%} of the time of its units and of its bandwidth"] if self.gpu < 1.0 else []
         parts += [f"{format_bytes(self.memory_bytes)} of its memory"] if self.memory_bytes is not None else []
         parts += [f"{self.memory:.0%} of its memory"] if self.memory is not None else []
-        return (
-            f"the chip is shared: the model gets {' and '.join(parts)}; waits for other work are left out",
-        )
+        said = f"the chip is shared: the model gets {' and '.join(parts)}"
+        if self.gpu < 1.0:
+            rest = 1.0 - self.gpu
+            said += f"; while it works, a renderer's frame takes {1.0 / rest:.3g} times as long: 60 a second if it takes "
+            said += f"{1e3 * rest / 60.0:.3g} ms alone"
+        return (f"{said}; waits for other work are left out",)
 
 
 def _left(chip: Chip, compute: float, bandwidth: float, held: float | None) -> Chip:
