@@ -152,8 +152,8 @@ class Share:
         said = f"the chip is shared: the model gets {' and '.join(parts)}"
         if self.gpu < 1.0:
             rest = 1.0 - self.gpu
-            said += f"; while it works, a renderer's frame takes {1.0 / rest:.3g} times as long: 60 a second if it takes "
-            said += f"{1e3 * rest / 60.0:.3g} ms alone"
+            said += f"; while it works, a renderer's frame takes {1.0 / rest:.3g} times as long: 60 a second if it "
+            said += f"takes {1e3 * rest / 60.0:.3g} ms alone"
         return (f"{said}; waits for other work are left out",)
 
 
