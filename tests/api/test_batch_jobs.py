@@ -86,7 +86,7 @@ def test_the_verdict_says_when_and_for_how_much(capsys: pytest.CaptureFixture[st
 
 def test_an_api_and_changes_are_told_by_the_dollars_of_the_job() -> None:
     report = job(deadline="24h")
-    said = " ".join(str(report).split())
+    said = " ".join(line for table in report.tables(everything=True) for line in table.foot)
     api, first = report.apis[0], report.plans[0]
     (asked,) = re.findall(r"as an API: .*?, \$([\d,.]+) for the job", said)
     requests = 1e9 / report.workload.output_tokens

@@ -99,7 +99,13 @@ def test_tight_targets_near_their_reach_ask_for_no_absurd_fleets() -> None:
     "asked",
     [
         {"model": "google/gemma-3-27b-it", "images": "896x896", "have": "4xl40s", "rate": "2/s"},
-        {"model": "Qwen/Qwen3-235B-A22B", "rate": "2/s", "max_usd_per_h": 5, "chips": "mi300x"},
+        {
+            "model": "Qwen/Qwen3-235B-A22B",
+            "rate": "2/s",
+            "max_usd_per_h": 5,
+            "chips": "mi300x",
+            "precision": "fp8",
+        },
     ],
 )
 def test_who_owns_chips_or_has_a_budget_gets_the_nearest_plan(asked: dict[str, Any]) -> None:
