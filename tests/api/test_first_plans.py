@@ -167,5 +167,5 @@ def test_an_api_that_costs_less_stands_in_the_first_words() -> None:
         )
     assert seldom[0].startswith("Call an API: $14.6 a month at this load, openai/gpt-oss-120b at wandb")
     assert seldom[2].startswith("To run it yourself: rent 1x h100-sxm5-80gb")
-    assert dear[0].startswith("Rent, or buy if the load lasts, 16x h100-sxm5-80gb")
+    assert dear[0].startswith("Rent, or buy if the load lasts, 15x h100-sxm5-80gb")
     assert re.search(r": \$[\d,]+ a month at this load, about \$[\d.]+/h at ", dear[0])
