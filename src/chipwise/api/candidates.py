@@ -16,7 +16,7 @@ from chipwise.api.searching import Found, search, shortlist, size_fleet
 from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Rent
+from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.catalog.quality import quality_of, quality_words
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
@@ -269,13 +269,7 @@ class Space:
         bases = {c.id: paid.basis(c.id, self.formats[0].context.today) for c in self.market.chips}
         few = few_of(self.market.chips, bases.get) if limits.few else limits.few
         limits = replace(limits, few=few, max_usd_per_h=None)
-        choices: list[tuple[CandidateFormat, Choice]] = []
-        for one, found in self.searched:
-            if one.at_last and choices:
-                break
-            prices = {chip: bases.get(chip) for chip in found.prices}
-            chosen = found.anew(one.context.workload, limits, prices).choices.values()
-            choices += [(one, c) for mine in chosen for c in mine if c.sure and c.usd_per_h >= 0.0]
+        choices = self._repaid(limits, bases)
         least = min((c.usd_per_h for _, c in choices), default=0.0)
         near: dict[int, list[Choice]] = {}
         for one, choice in choices:
@@ -286,6 +280,19 @@ class Space:
             for one, _ in self.searched
             for p in size_fleet(replace(one.context, pricing=paid), near.get(id(one), ()))
         ]
+
+    def _repaid(
+        self, limits: Limits, bases: Mapping[str, Rent | OwnCosts | None]
+    ) -> list[tuple[CandidateFormat, Choice]]:
+        """What keeps the targets under other limits and prices by chip, of known cost, with its format."""
+        choices: list[tuple[CandidateFormat, Choice]] = []
+        for one, found in self.searched:
+            if one.at_last and choices:
+                break
+            prices = {chip: bases.get(chip) for chip in found.prices}
+            chosen = found.anew(one.context.workload, limits, prices).choices.values()
+            choices += [(one, c) for mine in chosen for c in mine if c.sure and c.usd_per_h >= 0.0]
+        return choices
 
     def _hopeless(self, one: CandidateFormat, chips: Sequence[Chip]) -> bool:
         """Whether a format has no plan that could come first: it has no room, or is read too slowly."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
@@ -13,7 +13,7 @@ from chipwise.catalog.price import HOURS_PER_MONTH, Pricing, Rent, own_basis
 from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_prices_of
 from chipwise.errors import UsageError
 from chipwise.report.assemble import price_record, rank_plans
-from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord, Way
+from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord
 from chipwise.report.media import MediaPlan
 from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord
@@ -110,10 +110,11 @@ def decision(
 def _sure(decided: DecisionRecord, w: Workload) -> DecisionRecord:
     """The same with machines where targets were named that an API, whose speed is not known, may miss: unless it
     costs so much less that it is worth a trial first."""
-    api, rent = decided.api_usd_per_month, decided.rent_usd_per_month
-    if decided.choice != "api" or not w.exacting or api is None or rent is None:
+    api, bought = decided.api_usd_per_month, decided.machines == "own"
+    paid = decided.own.usd_per_month if bought and decided.own else decided.rent_usd_per_month
+    if decided.choice != "api" or not w.exacting or api is None or paid is None:
         return decided
-    return decided if api <= preferences().unmeasured * rent else replace(decided, choice="rent")
+    return decided if api <= preferences().unmeasured * paid else replace(decided, choice=decided.machines)
 
 
 def weighed(
@@ -133,16 +134,18 @@ def weighed(
     first, job, scaling = plans[0], plans[0].job, plans[0].scaling
     if pricing is None or first.price is None:
         return None
-    bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
-    leased: Plan = others[0] if bought and others else first
+    machines: Literal["own", "rent"] = "own" if pricing.kind == "own" else "rent"
+    leased: Plan = others[0] if machines == "own" and others else first
     rent = _rented(leased, pricing, today)
-    owned: list[Plan] = [first] if bought or job is not None else [*plans, *others]
+    owned: list[Plan] = [first] if machines == "own" or job is not None else [*plans, *others]
     own = _least_owned(owned, pricing, rent, api)
     share = 1.0 if scaling is None else scaling.share
-    run = own.usd_per_month if bought and own else share * first.price.mid * HOURS_PER_MONTH
-    choice: Way = "own" if bought else "rent"
+    run = share * first.price.mid * HOURS_PER_MONTH
+    if machines == "own" and own:
+        run = own.usd_per_month
     return DecisionRecord(
-        choice="api" if api and not named and api <= run * (1.0 - preferences().worth) else choice,
+        choice="api" if _is_called(api, run, pricing) else machines,
+        machines=machines,
         api_usd_per_month=api,
         **_rent(rent, today, scaling),
         own=own,
@@ -166,6 +169,13 @@ def _rent(rent: PriceRecord | None, today: date, scaling: FollowingRecord | None
 
 IDLE = 2.0
 """times the chips of a plan: what is bought at most. Exact: half of it works."""
+
+
+def _is_called(api: float | None, run: float, pricing: Pricing) -> bool:
+    """Whether dollars a month of an API are less than those that machines `run` for by more than a change is worth
+    naming for, where no provider or region of machines was named."""
+    named = pricing.provider or pricing.region
+    return not (api is None or named) and api <= run * (1.0 - preferences().worth)
 
 
 def _rented(first: Plan, pricing: Pricing, today: date) -> PriceRecord | None:

@@ -187,9 +187,11 @@ class PlansAsked:
         or is not to be had, and was not named; not where they in turn cost too much beside the likeliest."""
         p, w = preferences(), self.workload
         dollars = w.job is not None and w.job.max_usd is not None  # of which no chance is told
-        if w.firm or dollars or w.confidence <= p.likely or self.market.limits.have:
+        if w.firm or dollars or w.confidence <= p.likely:
             return None
         best = next(iter(rank_plans(found.plans, w)), None)
+        if best and self.market.limits.have:  # whoever owns chips pays nothing for certainty
+            return None
         if best and best.keeps_targets(w.confidence) and best.load >= p.idle * w.utilisation:
             return None
         space = found.space.anew(replace(w, confidence=p.likely), self.market.limits)
@@ -329,7 +331,7 @@ class PlansAsked:
         missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
         least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
         stored = _stored(space, first) if first.converted and not timed else []
-        surer = self._surer(found)
+        surer, ways = self._otherwise_kept(found, first)
         return PlanReport(
             model=model,
             workload=workload_record(workload),
@@ -343,25 +345,28 @@ class PlansAsked:
             cheapest=least,
             saves=saves,
             kept=kept,
-            ways=() if (kept and not found.less) or surer or first.peak else self._kept_with(found, first),
+            ways=ways,
             surer=surer,
             by=market.limits.by,
             max_watts=market.limits.max_watts,
         )
 
-    def _surer(self, found: PlansFound) -> PlanRecord | None:
-        """The first of the plans that keep targets as surely as was asked, where those in order are for less."""
-        plans = rank_plans(found.firm.plans(), self.workload) if found.firm else ()
-        return next((p for p in plans if p.keeps_targets(self.workload.confidence)), None)
-
-    def _kept_with(self, found: PlansFound, first: PlanRecord) -> tuple[str, ...]:
-        """Changes with which targets are kept as surely as asked, where the first plan does not."""
-        if found.firm is not None:
-            before = rank_plans(found.firm.plans(), self.workload)
-            if not before:
-                return (*self._paying(found.firm), *self._ways(found.firm))
-            first = before[0]
-        return tuple(kept_with(self.market, (found.firm or found.space).formats, first))
+    def _otherwise_kept(
+        self, found: PlansFound, first: PlanRecord
+    ) -> tuple[PlanRecord | None, tuple[str, ...]]:
+        """Where the first plan keeps no targets, or does less surely than was asked, the first that does so; else the
+        changes with which targets are."""
+        asked = self.workload.confidence
+        if first.keeps_targets(asked) or (not found.less and first.keeps_targets(found.workload.confidence)):
+            return None, ()
+        before = rank_plans(found.firm.plans(), self.workload) if found.firm else []
+        surer = next((p for p in before if p.keeps_targets(asked)), None)
+        if surer or first.peak:
+            return surer, ()
+        if found.firm is not None and not before:
+            return None, (*self._paying(found.firm), *self._ways(found.firm))
+        nearest = before[0] if before else first
+        return None, tuple(kept_with(self.market, (found.firm or found.space).formats, nearest))
 
     def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
         """What is assumed of the workload and the search."""

@@ -83,15 +83,16 @@ def asked(
     """The run, with the defaults that blanks take; `context` is what the model reads at most, 0: not known. Raises
     `UsageError`, `UnknownNameError`."""
     seq = min(DEFAULT_SEQ, context or DEFAULT_SEQ) if seq is None else seq
-    tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
-    _check_sizes(tokens, seq, batch or 1)
     how = method or ("lora" if task == "finetune" else "full")
+    usual = "finetune" if how in METHODS[1:] else task  # nobody trains adapters from scratch
+    tokens = DEFAULT_TOKENS[usual] if tokens is None else tokens
+    _check_sizes(tokens, seq, batch or 1)
     for name, word, known in (("precision", precision, (*PRECISIONS, BEST)), ("method", how, METHODS)):
         check_known(name, (word,), known)
     if how == "qlora" and precision != BEST and PRECISIONS[precision][0] != "16":
         raise UsageError("qlora computes in 16 bit on weights of 4 bits", f"not in {precision}: leave it out")
     if not batch:
-        wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
+        wanted = (DEFAULT_BATCH_TOKENS if usual == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
         batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)
     return Ask(float(tokens), seq, batch, precision, task, how)
 

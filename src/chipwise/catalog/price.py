@@ -397,6 +397,12 @@ def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
     )
 
 
+def _same_part(regions: Collection[str], of: str) -> set[str]:
+    """Those regions that lie in the part of the world that a region lies in."""
+    place = region_of(of)
+    return {r for r in regions if place and (there := region_of(r)) and there.part == place.part}
+
+
 @dataclass(frozen=True)
 class Pricing:
     """How a user pays for chips: `rent` on demand, `spot`, or `own`; one choice for a whole plan.
@@ -431,7 +437,7 @@ class Pricing:
         place = region_of(self.region)
         if self.region in known and not (place and place.whole):
             return (self.region,)
-        near = {r for r in known if place and (there := region_of(r)) and there.part == place.part}
+        near = _same_part(known, self.region)
         typed = {_letters(region) for region in known}
         if place is None or (place.whole and not near) or _letters(self.region) in typed - {self.region}:
             raise self._nowhere(known)
@@ -441,13 +447,8 @@ class Pricing:
         """That no region has that name, or no price is known there: where there are prices, the nearest names first,
         and who has some in the same part of the world."""
         mine, place = set(self.providers), region_of(self.region)
-        near = {
-            f"{o.provider} {region}"
-            for o in load_offers()
-            if o.provider not in mine
-            for region in o.regions
-            if place and (there := region_of(region)) and there.part == place.part
-        }
+        others = (o for o in load_offers() if o.provider not in mine)
+        near = {f"{o.provider} {region}" for o in others for region in _same_part(o.regions, self.region)}
         named = sorted(r for r in regions if region_of(r))
         said = [f"known are {', '.join(named)}"] if named else []
         said += [f"in {place.part}: {', '.join(sorted(near))}"] if near and place else []

@@ -82,7 +82,8 @@ class DecisionRecord:
     is not dated. `job_hours`: how long a job runs, of which these are dollars a month of such jobs one after another
     (None: a load that lasts). `follows`: what rented replicas follow, a day or a log, so that they are paid for while
     they run; `all_on_usd_per_month` is then what all of them cost throughout ("", None: that is what is rented).
-    `rent_machines`: of the plan that is rented, where that is another than the first, which is owned."""
+    `machines`: how those of the first plan are paid for. `rent_machines`: of the plan that is rented, where that is
+    another than the first, which is owned."""
 
     choice: Way
     api_usd_per_month: float | None
@@ -94,6 +95,7 @@ class DecisionRecord:
     job_hours: float | None = None
     all_on_usd_per_month: float | None = None
     follows: str = ""
+    machines: Literal["own", "rent"] = "rent"
     rent_machines: str = ""
 
     def usd_words(self, usd_per_month: float) -> str:
@@ -124,7 +126,8 @@ def decided(decision: DecisionRecord, api: ApiRecord | None, chips: str, hour: s
         "own": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}, {what}.",
         "rent": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}{_followed(decision)}{spot}, {hour}.",
     }
-    own = [f"To run it yourself: rent {chips}: {hour}."] if decision.choice == "api" else []
+    verb = "buy" if decision.machines == "own" else "rent"
+    own = [f"To run it yourself: {verb} {chips}: {hour}."] if decision.choice == "api" else []
     other = [f"Alternatives: {others}."] if others else []
     return said[decision.choice], *other, *own, *_supply(decision)
 
