@@ -156,7 +156,7 @@ def test_shares_and_gains_name_one_resource(chip: str, apart: str) -> None:
     assert set(gains) <= set(plan.shares)
     assert sum(plan.shares.values()) == pytest.approx(1.0)
     for name in ("fabric", "network"):
-        assert gains[name] == pytest.approx(plan.shares[name] / 11.0, abs=0.008)
+        assert gains[name] == pytest.approx(plan.shares[name] / 11.0, abs=0.01)
     assert max(("fabric", "network"), key=lambda name: plan.shares[name]) == apart
 
 
