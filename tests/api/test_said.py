@@ -240,8 +240,9 @@ JUDGED = [
     ("Qwen3-32B on one H100 serves 10 users at 20 tokens/s", "true", "Each of 10 at once"),
     ("8xH100 serves Llama 3.1 70B to 200 users at 3,000 tokens/s", "true with a condition", "not of each"),
     # how far it goes: under which condition
-    ("H100 is 2x faster than A100", "true with a condition", "it is more in training; not so much"),
+    ("H100 is 2x faster than A100", "true with a condition", "it goes further in training; not so far in"),
     ("B200 is twice as expensive as H100", "misleading", "only per hour, not per token. "),
+    ("A100 is half the price of H100", "misleading", "only per hour, not per token. "),
     ("MI300X is 50% cheaper than H100", "true with a condition", "per token, not per hour. "),
     ("MI300X is cheaper than H100", "true with a condition", "clearly per token; per hour by little. "),
 ]

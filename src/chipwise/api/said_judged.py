@@ -640,10 +640,14 @@ def _by_measure(verdict: str, ratios: Ratios, saying: Saying) -> tuple[str, str]
     holds, fails = (
         [of for of, x in ratios.items() if of not in beyond and so(x) == yes] for yes in (True, False)
     )
+    tokens = [of for of in fails if of[0] == "price per token"]
+    hourly = [*holds, *beyond]
+    if way and hourly and tokens and all(measure == "price per hour" for measure, _ in hourly):
+        return "misleading", f"only {_where(hourly, ratios)}, not {_where(tokens, ratios)}. "
     if beyond:
-        more = f"{'it is more' if holds else 'more than that'} {_where(beyond, ratios)}"
         parts = [_where(holds, ratios)] if holds else []
-        less = [f"not so much {_where(fails, ratios, 'or')}"] if fails else []
+        more = f"it goes further {_where(beyond, ratios)}"
+        less = [f"not so far {_where(fails, ratios, 'or')}"] if fails else []
         return verdict, f"{'; '.join([*parts, more, *less])}. "
     if way and holds and not fails and not saying.ratio and verdict == "true with a condition":
         slight = [of for of in holds if 1 / TIE <= ratios[of] <= TIE]
@@ -653,10 +657,6 @@ def _by_measure(verdict: str, ratios: Ratios, saying: Saying) -> tuple[str, str]
         return verdict, f"{held}by {by}. " if slight else ""
     if not (way and holds and fails):
         return verdict, ""
-    tokens = [of for of in fails if of[0] == "price per token"]
-    hours = all(measure == "price per hour" for measure, _ in holds)
-    if tokens and hours:
-        return "misleading", f"only {_where(holds, ratios)}, not {_where(tokens, ratios)}. "
     return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
 
 
