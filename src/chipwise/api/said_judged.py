@@ -612,52 +612,71 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     if saying.ratio is None or verdict == "true with a condition":
         verdict, held = _by_measure(verdict, ratios, saying)
         because = f"{held}{because}"
+    return _beside(saying, work, _Verdict(verdict, because, ""))
+
+
+def _beside(saying: Saying, work: _Shown, found: _Verdict) -> _Verdict:
+    """A verdict on two chips with what stands beside it: a speed that was not judged, or what their sheets say."""
     if saying.aspect == "price" and SPEED.search(saying.text):
-        verdict = "true with a condition" if verdict == "true" else verdict
-        return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
+        verdict = "true with a condition" if found.verdict == "true" else found.verdict
+        return _Verdict(verdict, f"{found.because} The speed in it was not judged.", "")
     if saying.aspect not in ("speed", "training"):
-        return _Verdict(verdict, because, "")
-    sheets = ", ".join(_sheets(work, a, b))
-    return _Verdict(verdict, f"{because} By its sheet it has {sheets}." if sheets else because, "")
+        return found
+    sheets = ", ".join(_sheets(work, *saying.chips))
+    return replace(found, because=f"{found.because} By its sheet it has {sheets}.") if sheets else found
 
 
 def _by_measure(verdict: str, ratios: Ratios, saying: Saying) -> tuple[str, str]:
     """The verdict on which way a comparison goes, or how far, where it holds in some of what was worked out and not in
     the rest, or by less than predictions err, and in which, before the ratios: what is paid for tokens says more than
     what is paid for hours."""
-    way = saying.more or 0
-    low, high = saying.ratio or (0.0, math.inf)
-
-    def further(ratio: float) -> bool:
-        return ratio > high * TIE if low > 1 else ratio < low / TIE
-
-    def so(ratio: float) -> bool:
-        if saying.ratio:
-            return (low / TIE <= ratio <= high * TIE) != saying.denied
-        return (ratio > THE_SAME if way > 0 else ratio < 1 / THE_SAME) != saying.denied
-
-    beyond = [of for of, x in ratios.items() if saying.ratio and not saying.denied and further(x)]
-    holds, fails = (
-        [of for of, x in ratios.items() if of not in beyond and so(x) == yes] for yes in (True, False)
-    )
-    tokens = [of for of in fails if of[0] == "price per token"]
-    hourly = [*holds, *beyond]
-    if way and hourly and tokens and all(measure == "price per hour" for measure, _ in hourly):
-        return "misleading", f"only {_where(hourly, ratios)}, not {_where(tokens, ratios)}. "
-    if beyond:
-        parts = [_where(holds, ratios)] if holds else []
-        more = f"it goes further {_where(beyond, ratios)}"
-        less = [f"not so far {_where(fails, ratios, 'or')}"] if fails else []
-        return verdict, f"{'; '.join([*parts, more, *less])}. "
-    if way and holds and not fails and not saying.ratio and verdict == "true with a condition":
-        slight = [of for of in holds if 1 / TIE <= ratios[of] <= TIE]
-        clear = [of for of in holds if of not in slight]
-        held = f"clearly {_where(clear, ratios)}; {_where(slight, ratios)} " if clear and slight else ""
-        by = "less than such predictions err" if any(m in PREDICTED for m, _ in slight) else "little"
-        return verdict, f"{held}by {by}. " if slight else ""
-    if not (way and holds and fails):
+    if not saying.more:
         return verdict, ""
-    return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
+    holds, beyond, fails = ([of for of, x in ratios.items() if _place(saying, x) == at] for at in PLACES)
+    so = [*holds, *beyond]
+    tokens = [of for of in fails if of[0] == "price per token"]
+    if so and tokens and all(measure == "price per hour" for measure, _ in so):
+        return "misleading", f"only {_where(so, ratios)}, not {_where(tokens, ratios)}. "
+    if beyond:
+        return verdict, _further(holds, beyond, fails, ratios)
+    if holds and fails:
+        return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
+    return verdict, "" if saying.ratio or verdict != "true with a condition" else _slightly(holds, ratios)
+
+
+def _further(
+    holds: Sequence[tuple[str, str]],
+    beyond: Sequence[tuple[str, str]],
+    fails: Sequence[tuple[str, str]],
+    ratios: Ratios,
+) -> str:
+    """In which of the ratios what is said holds, in which it goes further, and in which not so far."""
+    more, less = f"it goes further {_where(beyond, ratios)}", f"not so far {_where(fails, ratios, 'or')}"
+    parts = {_where(holds, ratios): holds, more: beyond, less: fails}
+    return f"{'; '.join(words for words, some in parts.items() if some)}. "
+
+
+PLACES = ("holds", "further", "fails")
+
+
+def _place(saying: Saying, ratio: float) -> str:
+    """Whether what a sentence says of two chips "holds" of a ratio, which may go "further" than it says, or "fails"."""
+    if saying.ratio is None:
+        so = ratio > THE_SAME if saying.more == 1 else ratio < 1 / THE_SAME
+        return "holds" if so != saying.denied else "fails"
+    low, high = saying.ratio
+    if not saying.denied and (ratio > high * TIE if low > 1 else ratio < low / TIE):
+        return "further"
+    return "holds" if (low / TIE <= ratio <= high * TIE) != saying.denied else "fails"
+
+
+def _slightly(holds: Sequence[tuple[str, str]], ratios: Ratios) -> str:
+    """In which of the ratios that go the way that is said they do so by too little to count on."""
+    slight = [of for of in holds if 1 / TIE <= ratios[of] <= TIE]
+    clear = [of for of in holds if of not in slight]
+    held = f"clearly {_where(clear, ratios)}; {_where(slight, ratios)} " if clear and slight else ""
+    by = "less than such predictions err" if any(m in PREDICTED for m, _ in slight) else "little"
+    return f"{held}by {by}. " if slight else ""
 
 
 def _where(some: Sequence[tuple[str, str]], every: Ratios, joined: str = "and") -> str:
@@ -1238,21 +1257,28 @@ def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
     said = [f"{work.figure(f'fewest chips in {p}', float(n), '')} in {p}" for p, n in fewest.items()]
     held = f"{batch:,} requests of 2,300 tokens" if batch else "one request"
     because = f"The fewest {get_chip(s.chip).name} that hold the weights and {held} are {', '.join(said)}."
+    verdict, lead, more = _against_fewest(quoted, fewest)
+    return _Verdict(verdict, f"{lead}{because}{more}", "")
+
+
+def _against_fewest(quoted: SaidQuantity, fewest: Mapping[str, int]) -> tuple[str, str, str]:
+    """The verdict on a need of chips by the fewest that hold a model in each format, its own first; what is said before
+    they are told, and what after."""
     near = NEAR if quoted.low > SERVER else 1.0  # people round hundreds, not a server's
     own, first = next(iter(fewest.items()))
     so = [p for p, n in fewest.items() if quoted.low / near <= n <= quoted.high * near]
     if own in so:
-        return _Verdict("true", because, "")
+        return "true", "", ""
     if so:
-        return _Verdict("true with a condition", f"In {' or '.join(so)}, not in {own}. {because}", "")
+        return "true with a condition", f"In {' or '.join(so)}, not in {own}. ", ""
     if quoted.low > first:
         far = quoted.low > SPARE * first
         more = "" if far else " More hold more requests at once and are faster."
         are = "is" if first == 1 else "are"
-        return _Verdict("false" if far else "misleading", f"{first:,} {are} enough. {because}{more}", "")
+        return "false" if far else "misleading", f"{first:,} {are} enough. ", more
     lean = min(fewest.values()) < quoted.high
-    verdict = "misleading" if lean else "false"
-    return _Verdict(verdict, f"That is {'enough in fewer bits alone' if lean else 'too few'}. {because}", "")
+    enough = "That is enough in fewer bits alone. "
+    return ("misleading", enough, "") if lean else ("false", "That is too few. ", "")
 
 
 SPARE = 4
@@ -1287,14 +1313,7 @@ def _users(saying: Saying, work: _Shown) -> _Verdict | None:
     said, s = saying.quoted("users"), _exact(saying)[0]
     users, count = round(said.low or said.high), s.count or 1
     where = _many(count, s.chip)
-    held: dict[str, int] = {}
-    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
-        with contextlib.suppress(ChipwiseError):
-            fit = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision=precision)
-            if _room(fit):
-                held.setdefault(fit.model.precision, fit.fits[0].largest_batch)
-    if not held:
-        raise InfeasibleError(f"{saying.model} does not fit on {where}")
+    held = _held_at_once(saying, work, s, count)
     many = [f"{work.figure(f'requests at once in {p}', float(n), '')} in {p}" for p, n in held.items()]
     because = f"Requests of 2,300 tokens that fit at once on {where} are {', '.join(many)}."
     enough = [p for p, n in held.items() if n >= users]
@@ -1312,7 +1331,21 @@ def _users(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(verdict, f"{lead}{because}{whole}", "")
 
 
-TOGETHER = re.compile(r"\b(?:total|together|altogether|aggregate|combined|overall|in all)\b", re.I)
+def _held_at_once(saying: Saying, work: _Shown, s: Spoken, count: int) -> dict[str, int]:
+    """The requests that fit at once on so many chips, by format, the model's own first. Raises `InfeasibleError` where
+    the model fits in none."""
+    held: dict[str, int] = {}
+    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
+        with contextlib.suppress(ChipwiseError):
+            fit = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision=precision)
+            if _room(fit):
+                held.setdefault(fit.model.precision, fit.fits[0].largest_batch)
+    if not held:
+        raise InfeasibleError(f"{saying.model} does not fit on {_many(count, s.chip)}")
+    return held
+
+
+TOGETHER = re.compile(r"\b(?:total|together|altogether|combined|overall|in all)\b", re.I)
 """What makes a rate that of all users."""
 
 
