@@ -641,7 +641,7 @@ def _by_measure(verdict: str, ratios: Ratios, saying: Saying) -> tuple[str, str]
         return verdict, _further(holds, beyond, fails, ratios)
     if holds and fails:
         return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
-    return verdict, "" if saying.ratio or verdict != "true with a condition" else _slightly(holds, ratios)
+    return verdict, _slightly(saying, holds, ratios) if verdict == "true with a condition" else ""
 
 
 def _further(
@@ -670,8 +670,11 @@ def _place(saying: Saying, ratio: float) -> str:
     return "holds" if (low / TIE <= ratio <= high * TIE) != saying.denied else "fails"
 
 
-def _slightly(holds: Sequence[tuple[str, str]], ratios: Ratios) -> str:
-    """In which of the ratios that go the way that is said they do so by too little to count on."""
+def _slightly(saying: Saying, holds: Sequence[tuple[str, str]], ratios: Ratios) -> str:
+    """In which of the ratios that go the way that is said they do so by too little to count on; "" where it is said how
+    far they go."""
+    if saying.ratio:
+        return ""
     slight = [of for of in holds if 1 / TIE <= ratios[of] <= TIE]
     clear = [of for of in holds if of not in slight]
     held = f"clearly {_where(clear, ratios)}; {_where(slight, ratios)} " if clear and slight else ""
