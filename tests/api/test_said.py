@@ -223,6 +223,28 @@ JUDGED = [
     ("B200 is never cheaper than H100", "false", "It can be so: per token B200"),
     ("MI300X is faster than H100 at any batch size for Llama 70B", "false", "Not always: Instinct MI300X is"),
     ("Llama 3.1 405B never fits on 8 H100", "false", "In 4 bit"),
+    # what is needed is the fewest that hold it
+    ("DeepSeek-V3 needs 16 H200", "misleading", "6 are enough. "),
+    ("DeepSeek-V3 needs 6 H200", "true", "6 in fp8_block"),
+    ("Llama 70B needs at least 4 H100", "misleading", "2 are enough. "),
+    ("Llama 70B needs no more than 4 H100", "true", "2 in bf16"),
+    ("Llama 70B needs more than 2 H100", "misleading", "2 are enough. "),
+    ("Llama 70B does not need 8 H100", "true", "2 are enough. "),
+    ("8 H100 are needed to serve Llama 70B", "misleading", "2 are enough. "),
+    ("Llama 70B needs one H100", "true with a condition", "In int8 or int4, not in bf16. "),
+    ("Llama 70B needs 2 H100 to serve 200 users", "false", "That is too few. "),
+    # users ask at once, each at the rate that is said
+    ("Qwen3-32B on one H100 serves 100 users", "misleading", "Not where all 100 ask at once. "),
+    ("Qwen3-32B on one H100 serves 1,000,000 users", "false", "Not where all 1,000,000 ask at once. "),
+    ("Qwen3-32B on one H100 serves 100 users at 30 tokens/s", "misleading", "take 3,000 tokens/s for all"),
+    ("Qwen3-32B on one H100 serves 10 users at 20 tokens/s", "true", "Each of 10 at once"),
+    ("8xH100 serves Llama 3.1 70B to 200 users at 3,000 tokens/s", "true with a condition", "not of each"),
+    # how far it goes: under which condition
+    ("H100 is 2x faster than A100", "true with a condition", "it goes further in training; not so far in"),
+    ("B200 is twice as expensive as H100", "misleading", "only per hour, not per token. "),
+    ("A100 is half the price of H100", "misleading", "only per hour, not per token. "),
+    ("MI300X is 50% cheaper than H100", "true with a condition", "per token, not per hour. "),
+    ("MI300X is cheaper than H100", "true with a condition", "clearly per token; per hour by little. "),
 ]
 
 
@@ -293,6 +315,14 @@ def test_a_statement_about_serving_does_not_answer_for_training() -> None:
     assert serving.name == "h100-3x-a100"
     assert training.name == "read"
     assert "training" in training.because
+
+
+def test_a_statement_that_answers_for_another_says_so_first() -> None:
+    (found,) = check_statement("H200 is twice as fast as H100").statements
+    assert found.because.startswith(
+        "This answers for 'An H200 is 1.9 times an H100 on Llama 70B'. On two chips, "
+    )
+    assert found.confidence == "medium"
 
 
 def test_a_price_beside_a_speed_is_not_passed_over() -> None:

@@ -51,6 +51,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
             (*PLAN, "--gpu", "h100"),
             "unknown option --gpu: chipwise plan meta-llama/Llama-3.1-8B --chips h100",
         ),
+        (("check-statement", "a TPU"), "unknown command check-statement: chipwise claim check 'a TPU'"),
         ((*PLAN, "--format", "yaml"), 'Invalid value "yaml" for --format. Choose from: "table", "json"'),
         (("local", "--chip", "rtx-4090"), "unknown option --chip: chipwise local --have rtx-4090"),
         (

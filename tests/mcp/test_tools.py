@@ -79,6 +79,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         {"model": SMALL, "qps": 3},
         "here it is called rate: requests per second",
     ),
+    "a sentence": ("claim", {"statement": "an H100 is fast"}, "is checked by check_statement"),
     "a closed model": ("plan", {"model": "gpt-4o"}, "OpenAI publishes neither"),
     "a layout": ("explain", {"model": MODEL, "chip": "h100"}, "(pp="),
     "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),

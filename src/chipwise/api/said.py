@@ -43,7 +43,7 @@ class Spoken:
 class SaidQuantity:
     """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under"
     makes `low` 0. `unit` is "tokens/s", "B", "B/s", "B/token", "FLOP/s", "s", "run s" (how long a training takes),
-    "tokens", "MFU", "$/h", "$/Mtok", "chips" or "W"."""
+    "tokens", "MFU", "$/h", "$/Mtok", "chips", "users" (who ask at once) or "W"."""
 
     low: float
     high: float
@@ -169,6 +169,15 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
         lambda m: RUNS[m[3].lower()],
     ),
     ("chips", re.compile(rf"{NUMBER}\s*(?:chips|gpus|tpus|lpus|cards|accelerators)\b", re.I), lambda _: 1.0),
+    (
+        "users",
+        re.compile(
+            rf"{NUMBER}\s*(k|thousand|million|)\s*(?:(?:concurrent|simultaneous|parallel) (?:requests|streams|chats)"
+            r"|(?:(?:concurrent|simultaneous|parallel|active) )?(?:users|people|clients|customers|sessions))\b",
+            re.I,
+        ),
+        lambda m: SCALES[m[3].lower()],
+    ),
     ("W", re.compile(rf"{NUMBER}\s*(k?)(?:w|watts?)\b", re.I), lambda m: SCALES[m[3].lower()]),
 )
 """Units as people write them; earlier ones take their words first."""

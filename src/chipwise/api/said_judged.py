@@ -18,7 +18,7 @@ from typing import Any
 from chipwise.api.loaded import load_generating
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.requests.kinds import DIRECT, question_in
-from chipwise.api.said import Aspect, SaidQuantity, Saying, Spoken, usual_chip
+from chipwise.api.said import OVER, UNDER, Aspect, SaidQuantity, Saying, Spoken, usual_chip
 from chipwise.api.suites.speeds import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
@@ -609,40 +609,77 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         ratios = dict(sorted(ratios.items(), key=lambda of: of[1] * (saying.more or 0)))
     told = _in_a_sentence(ratios, a, b, saying)
     because = f"{told[0].upper()}{told[1:]}"
-    if saying.ratio is None:
+    if saying.ratio is None or verdict == "true with a condition":
         verdict, held = _by_measure(verdict, ratios, saying)
         because = f"{held}{because}"
+    return _beside(saying, work, _Verdict(verdict, because, ""))
+
+
+def _beside(saying: Saying, work: _Shown, found: _Verdict) -> _Verdict:
+    """A verdict on two chips with what stands beside it: a speed that was not judged, or what their sheets say."""
     if saying.aspect == "price" and SPEED.search(saying.text):
-        verdict = "true with a condition" if verdict == "true" else verdict
-        return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
+        verdict = "true with a condition" if found.verdict == "true" else found.verdict
+        return _Verdict(verdict, f"{found.because} The speed in it was not judged.", "")
     if saying.aspect not in ("speed", "training"):
-        return _Verdict(verdict, because, "")
-    sheets = ", ".join(_sheets(work, a, b))
-    return _Verdict(verdict, f"{because} By its sheet it has {sheets}." if sheets else because, "")
+        return found
+    sheets = ", ".join(_sheets(work, *saying.chips))
+    return replace(found, because=f"{found.because} By its sheet it has {sheets}.") if sheets else found
 
 
 def _by_measure(verdict: str, ratios: Ratios, saying: Saying) -> tuple[str, str]:
-    """The verdict on which way a comparison goes, where it holds in some of what was worked out and not in the rest,
-    or by less than predictions err, and in which, before the ratios: what is paid for tokens says more than what is
-    paid for hours."""
-    way = saying.more or 0
-
-    def so(ratio: float) -> bool:
-        return (ratio > THE_SAME if way > 0 else ratio < 1 / THE_SAME) != saying.denied
-
-    holds, fails = ([of for of, x in ratios.items() if so(x) == yes] for yes in (True, False))
-    if way and holds and not fails and verdict == "true with a condition":
-        slight = [of for of in holds if of[0] in PREDICTED and 1 / TIE <= ratios[of] <= TIE]
-        clear = [of for of in holds if of not in slight]
-        held = f"clearly {_where(clear, ratios)}; {_where(slight, ratios)} " if clear and slight else ""
-        return verdict, f"{held}by less than such predictions err. " if slight else ""
-    if not (way and holds and fails):
+    """The verdict on which way a comparison goes, or how far, where it holds in some of what was worked out and not in
+    the rest, or by less than predictions err, and in which, before the ratios: what is paid for tokens says more than
+    what is paid for hours."""
+    if not saying.more:
         return verdict, ""
+    holds, beyond, fails = ([of for of, x in ratios.items() if _place(saying, x) == at] for at in PLACES)
+    so = [*holds, *beyond]
     tokens = [of for of in fails if of[0] == "price per token"]
-    hours = all(measure == "price per hour" for measure, _ in holds)
-    if tokens and hours:
-        return "misleading", f"only {_where(holds, ratios)}, not {_where(tokens, ratios)}. "
-    return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
+    if so and tokens and all(measure == "price per hour" for measure, _ in so):
+        return "misleading", f"only {_where(so, ratios)}, not {_where(tokens, ratios)}. "
+    if beyond:
+        return verdict, _further(holds, beyond, fails, ratios)
+    if holds and fails:
+        return "true with a condition", f"{_where(holds, ratios)}, not {_where(fails, ratios, 'or')}. "
+    return verdict, _slightly(saying, holds, ratios) if verdict == "true with a condition" else ""
+
+
+def _further(
+    holds: Sequence[tuple[str, str]],
+    beyond: Sequence[tuple[str, str]],
+    fails: Sequence[tuple[str, str]],
+    ratios: Ratios,
+) -> str:
+    """In which of the ratios what is said holds, in which it goes further, and in which not so far."""
+    more, less = f"it goes further {_where(beyond, ratios)}", f"not so far {_where(fails, ratios, 'or')}"
+    parts = {_where(holds, ratios): holds, more: beyond, less: fails}
+    return f"{'; '.join(words for words, some in parts.items() if some)}. "
+
+
+PLACES = ("holds", "further", "fails")
+
+
+def _place(saying: Saying, ratio: float) -> str:
+    """Whether what a sentence says of two chips "holds" of a ratio, which may go "further" than it says, or "fails"."""
+    if saying.ratio is None:
+        so = ratio > THE_SAME if saying.more == 1 else ratio < 1 / THE_SAME
+        return "holds" if so != saying.denied else "fails"
+    low, high = saying.ratio
+    if not saying.denied and (ratio > high * TIE if low > 1 else ratio < low / TIE):
+        return "further"
+    return "holds" if (low / TIE <= ratio <= high * TIE) != saying.denied else "fails"
+
+
+def _slightly(saying: Saying, holds: Sequence[tuple[str, str]], ratios: Ratios) -> str:
+    """In which of the ratios that go the way that is said they do so by too little to count on; "" where it is said how
+    far they go."""
+    if saying.ratio:
+        return ""
+    slight = [of for of in holds if 1 / TIE <= ratios[of] <= TIE]
+    clear = [of for of in holds if of not in slight]
+    held = f"clearly {_where(clear, ratios)}; {_where(slight, ratios)} " if clear and slight else ""
+    by = "less than such predictions err" if any(m in PREDICTED for m, _ in slight) else "little"
+    return f"{held}by {by}. " if slight else ""
 
 
 def _where(some: Sequence[tuple[str, str]], every: Ratios, joined: str = "and") -> str:
@@ -960,8 +997,7 @@ def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
         return {}
     return {
         ("price per hour", "lowest list prices"): na * ours[0] / (nb * theirs[0]),
-        ("price per hour", "highest list prices"): na * ours[1] / (nb * theirs[1]),
-    }
+    }  # the highest are of unlike providers
 
 
 def _per_dollar(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
@@ -1206,29 +1242,161 @@ LITTLE = 2048
 
 
 def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
-    """How many chips a model is said to need."""
-    quoted, s = saying.quoted("chips"), saying.chips[0]
+    """How many chips a model is said to need: the fewest that hold it, with the requests of all users where some are
+    said."""
+    s, users = saying.chips[0], saying.of("users")
+    quoted = saying.of("chips") or _said_to_need(saying)
+    if quoted is None:
+        return None
+    batch = round(users.low or users.high) if users else None
     fewest = {}
     for precision in (saying.precision,) if saying.precision else ("", "int8", "w4a16"):
         with contextlib.suppress(ChipwiseError):
-            fit = work.ask("fit", model=saying.model, chips=s.chip, precision=precision)
+            fit = work.ask("fit", model=saying.model, chips=s.chip, precision=precision, batch=batch)
             if _room(fit):
                 fewest[fit.model.precision] = fit.fits[0].chips
     if not fewest:
         return None
     said = [f"{work.figure(f'fewest chips in {p}', float(n), '')} in {p}" for p, n in fewest.items()]
-    because = (
-        f"The fewest {get_chip(s.chip).name} that hold the weights and one request are {', '.join(said)}."
-    )
-    first = next(iter(fewest.values()))
-    if quoted.low / NEAR <= first <= quoted.high * NEAR:
-        return _Verdict("true", because, "")
-    some = min(fewest.values()) <= quoted.high * NEAR and quoted.low <= SPARE * max(fewest.values())
-    return _Verdict("true with a condition" if some else "false", because, "")
+    held = f"{batch:,} requests of 2,300 tokens" if batch else "one request"
+    because = f"The fewest {get_chip(s.chip).name} that hold the weights and {held} are {', '.join(said)}."
+    verdict, lead, more = _against_fewest(quoted, fewest)
+    return _Verdict(verdict, f"{lead}{because}{more}", "")
+
+
+def _against_fewest(quoted: SaidQuantity, fewest: Mapping[str, int]) -> tuple[str, str, str]:
+    """The verdict on a need of chips by the fewest that hold a model in each format, its own first; what is said before
+    they are told, and what after."""
+    near = NEAR if quoted.low > SERVER else 1.0  # people round hundreds, not a server's
+    own, first = next(iter(fewest.items()))
+    so = [p for p, n in fewest.items() if quoted.low / near <= n <= quoted.high * near]
+    if own in so:
+        return "true", "", ""
+    if so:
+        return "true with a condition", f"In {' or '.join(so)}, not in {own}. ", ""
+    if quoted.low > first:
+        far = quoted.low > SPARE * first
+        more = "" if far else " More hold more requests at once and are faster."
+        are = "is" if first == 1 else "are"
+        return "false" if far else "misleading", f"{first:,} {are} enough. ", more
+    lean = min(fewest.values()) < quoted.high
+    enough = "That is enough in fewer bits alone. "
+    return ("misleading", enough, "") if lean else ("false", "That is too few. ", "")
 
 
 SPARE = 4
 """How many times the fewest chips people take for the cache of many requests, whole servers and speed."""
+NEEDED = re.compile(r"\b(?:needs?|requires?|takes?)\b(?:(?!\b(?:on|in|with|from)\b)[^,.;\d])*$", re.I)
+NEEDED_OF = re.compile(r"^[^,.;]*\b(?:is|are) (?:needed|required|necessary)\b", re.I)
+"""What stands before and behind chips that a model is said to need."""
+
+
+def _said_to_need(saying: Saying) -> SaidQuantity | None:
+    """How many of the chip that it names a sentence says a model needs; None where it says nothing of that."""
+    s = saying.chips[0]
+    before, after = saying.text[: s.at], saying.text[s.at :]
+    if not s.count or TRAINED.search(saying.text) or not (NEEDED.search(before) or NEEDED_OF.search(after)):
+        return None
+    under, over = UNDER.search(before), OVER.search(before)
+    if under:
+        return SaidQuantity(
+            0.0, s.count - bool(re.match("less|fewer|under|below", under[0], re.I)), "chips", s.words
+        )
+    if over and re.match("more|over|above|exceed", over[0], re.I):
+        return SaidQuantity(s.count + 1.0, math.inf, "chips", s.words)
+    return SaidQuantity(s.count, s.count, "chips", s.words)
+
+
+# users
+
+
+def _users(saying: Saying, work: _Shown) -> _Verdict | None:
+    """How many who ask at once are said to be served: against the requests that fit at once and, where a rate is said,
+    against what each is predicted to see under that load and what all reach together."""
+    said, s = saying.quoted("users"), _exact(saying)[0]
+    users, count = round(said.low or said.high), s.count or 1
+    where = _many(count, s.chip)
+    held = _held_at_once(saying, work, s, count)
+    many = [f"{work.figure(f'requests at once in {p}', float(n), '')} in {p}" for p, n in held.items()]
+    because = f"Requests of 2,300 tokens that fit at once on {where} are {', '.join(many)}."
+    enough = [p for p, n in held.items() if n >= users]
+    whole = _rate_of_all(saying, work, users, s, count)
+    if not enough:
+        verdict = "false" if users > GUESSED * max(held.values()) else "misleading"
+        return _Verdict(verdict, f"Not where all {users:,} ask at once. {because}{whole}", "")
+    lead, verdict = "", "true"
+    if next(iter(held)) not in enough:
+        lead, verdict = f"In {' or '.join(enough)}, not in {next(iter(held))}. ", "true with a condition"
+    if rate := saying.of("tokens/s"):
+        verdict, lead = _users_at(saying, work, rate, users, s, count) or (verdict, lead)
+    if saying.needs and verdict == "true":
+        verdict, lead = "true with a condition", "They are enough; whether fewer are was not tried. "
+    return _Verdict(verdict, f"{lead}{because}{whole}", "")
+
+
+def _held_at_once(saying: Saying, work: _Shown, s: Spoken, count: int) -> dict[str, int]:
+    """The requests that fit at once on so many chips, by format, the model's own first. Raises `InfeasibleError` where
+    the model fits in none."""
+    held: dict[str, int] = {}
+    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
+        with contextlib.suppress(ChipwiseError):
+            fit = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision=precision)
+            if _room(fit):
+                held.setdefault(fit.model.precision, fit.fits[0].largest_batch)
+    if not held:
+        raise InfeasibleError(f"{saying.model} does not fit on {_many(count, s.chip)}")
+    return held
+
+
+TOGETHER = re.compile(r"\b(?:total|together|altogether|combined|overall|in all)\b", re.I)
+"""What makes a rate that of all users."""
+
+
+def _rate_of_all(saying: Saying, work: _Shown, users: int, s: Spoken, count: int) -> str:
+    """What users at the rate that is said take together, and what all requests reach, in a sentence; "" without a
+    rate."""
+    rate = saying.of("tokens/s")
+    if rate is None:
+        return ""
+    full = _planned(work, saying.model, s.chip, count, "batch", saying.precision)
+    most = work.speed(
+        f"all requests together, 2,000 tokens in and 300 out, {full.precision}", full.tokens_per_s
+    )
+    low = rate.low or rate.high
+    each = 1 if TOGETHER.search(saying.text) else users
+    took = work.figure(f"{users:,} users at {rate.words}", each * low, "tokens/s")
+    return f" {users:,} users at {rate.words} take {took} tokens/s for all; full batches reach {most}."
+
+
+def _users_at(
+    saying: Saying, work: _Shown, rate: SaidQuantity, users: int, s: Spoken, count: int
+) -> tuple[str, str] | None:
+    """The verdict on a rate under a load of so many users, and its first sentence: the best of the layouts that suit a
+    full batch and one user. None where the load was not worked out."""
+    found = []
+    for task in ("batch", "local"):
+        with contextlib.suppress(ChipwiseError):
+            plan = _planned(work, saying.model, s.chip, count, task, saying.precision)
+            layout = {name: getattr(plan.layout, name) for name in ("tp", "pp", "dp", "ep")}
+            asked = {"precision": plan.precision, "replicas": plan.replicas, "runtime": plan.runtime}
+            given = {"model": saying.model, "chip": s.chip, "concurrency": float(users), **layout, **asked}
+            found.append(work.ask("estimate", **given).plans[0])
+    if not found:
+        return "not settled", "What each sees under that load was not worked out. "
+    best = max(found, key=lambda p: p.tokens_per_s_per_user.mid)
+    low = rate.low or rate.high
+    each = low / users if TOGETHER.search(saying.text) else low
+    seen = work.speed(f"each of {users:,} users at once, {best.precision}", best.tokens_per_s_per_user)
+    told = f"Each of {users:,} at once is predicted to see {seen} in {best.precision}. "
+    high = best.tokens_per_s_per_user.high
+    if each <= high:
+        near = each > best.tokens_per_s_per_user.mid
+        return "not settled" if near else "true", f"{'Near what is predicted. ' if near else ''}{told}"
+    if low <= best.tokens_per_s.high:
+        return "true with a condition", f"Of all together, not of each. {told}"
+    return ("false" if each > 2 * high else "misleading"), told
+
+
 MANY = 8
 """Requests at once from which on a fit counts as one for serving."""
 
@@ -1474,7 +1642,7 @@ TYPES = {
 
 
 PLAIN = (
-    _service, _throughput, _latency, _cache, _needed, _price, _sheet, _utilisation, _training, _token_price
+    _service, _throughput, _latency, _cache, _needed, _users, _price, _sheet, _utilisation, _training, _token_price
 )  # fmt: skip
 """Ways that judge a sentence as if it affirmed: what denies is turned round afterwards."""
 
@@ -1488,6 +1656,8 @@ WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict |
     (lambda s: len(s.chips) == 1 and not s.network and s.of("MFU"), _utilisation),
     (lambda s: len(s.chips) == 1 and _of_model(s) and s.of("run s") and TRAINED.search(s.text), _training),
     (lambda s: len(s.chips) == 1 and _of_model(s) and s.of("$/Mtok"), _token_price),
+    (lambda s: len(s.chips) == 1 and _of_model(s) and not s.of("tokens/s") and _said_to_need(s), _needed),
+    (lambda s: len(_exact(s)) == 1 and _of_model(s) and (u := s.of("users")) and u.high > 1, _users),
     (_rated, _service),
     (_rated, _throughput),
     (lambda s: len(s.chips) == 1 and s.model and s.network and s.of("s"), _latency),
@@ -1495,7 +1665,12 @@ WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict |
     (lambda s: _of_model(s) and s.of("B/token"), _cache),
     (lambda s: _of_model(s) and s.of("B") and not _exact(s), _memory),
     (lambda s: len(s.chips) == 1 and s.model and s.of("chips"), _needed),
-    (lambda s: _placed(s) and _of_model(s) and s.fits and not _about_more(s), _fits),
+    (
+        lambda s: (
+            _placed(s) and _of_model(s) and s.fits and not _about_more(s) and not TRAINED.search(s.text)
+        ),
+        _fits,
+    ),
     (lambda s: len(s.chips) == 1 and s.of("$/h") is not None, _price),
     (lambda s: len(s.chips) == 1 and not s.model and s.quantities, _sheet),
 )

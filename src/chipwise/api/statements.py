@@ -10,6 +10,7 @@ import ast
 import difflib
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chipwise.api.requests.command import command_line, plain_command
@@ -61,7 +62,20 @@ def check_statement(text: str) -> StatementsReport:
         near = _nearest(text, table)
         return StatementsReport(text, (), near, f"{note}: nothing was judged", would_judge(saying))
     turned = any(saying.denied != said_in(s.text).denied for s in made)
-    return StatementsReport(text, tuple(map(_worked_out, made)), (), TURNED if turned else "")
+    found = tuple(_answered_for(s, _worked_out(s), saying) for s in made)
+    return StatementsReport(text, found, (), TURNED if turned else "")
+
+
+def _answered_for(s: Statement, found: StatementRecord, saying: Saying) -> StatementRecord:
+    """What was found of a statement; that it is another, where a sentence that compares two chips says another ratio of
+    them or of another model."""
+    theirs = said_in(s.text)
+    if len(saying.chips) != 2 or (saying.ratio, saying.model) == (theirs.ratio, theirs.model):
+        return found
+    sure = "medium" if found.confidence == "high" else found.confidence
+    return replace(
+        found, confidence=sure, because=f"This answers for '{s.text.rstrip('.')}'. {found.because}"
+    )
 
 
 def _read(saying: Saying, known: bool) -> StatementRecord | None:
@@ -81,7 +95,14 @@ def _exact(saying: Saying) -> bool:
     do always or in training a model."""
     counted = saying.model and saying.fits and len(saying.chips) == 1 and saying.chips[0].count
     compared = len(saying.chips) == 2 and (saying.always or (saying.model and TRAINED.search(saying.text)))
-    return bool(saying.of("tokens/s") or saying.of("MFU") or saying.of("run s") or counted or compared)
+    return bool(
+        saying.of("tokens/s")
+        or saying.of("users")
+        or saying.of("MFU")
+        or saying.of("run s")
+        or counted
+        or compared
+    )
 
 
 def _sheet(saying: Saying) -> bool:

@@ -137,6 +137,10 @@ ALIKE = (
 """How people call an option: a command takes the first of a line that it has."""
 
 
+STATEMENTS = ("check-statement", "statement", "fact-check")
+"""What other doors and readers call `claim check`."""
+
+
 def _misread(error: CycloptsError, tokens: Sequence[str], app: App, *, unread: bool) -> str:
     """That words stand behind no option (`unread`), or an option is none, and what was meant where that can be told: an
     unknown one that is a word of another (`--spot`) is that other (`--price spot`)."""
@@ -149,6 +153,8 @@ def _misread(error: CycloptsError, tokens: Sequence[str], app: App, *, unread: b
     line = _corrected(tokens, option, every)
     if line:
         return line
+    if tokens and tokens[0].replace("_", "-") in STATEMENTS:
+        return f"unknown command {tokens[0]}: {_line(['claim', 'check', *tokens[1:]])}"
     missing = getattr(error, "argument", None)
     if missing is not None and not unknown and missing.names and missing.names[0] not in tokens:
         return f"{command} needs {missing.names[0]} (chipwise {command} --help)"

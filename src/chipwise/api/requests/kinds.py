@@ -130,6 +130,9 @@ def _no_field(verb: str, name: str, known: Mapping[str, Any]) -> UnknownNameErro
     if ours := next((other for other in called if other in known), ""):
         error.nearest = (ours,)
         error.hint = f"here it is called {ours}: {known[ours].metadata['help']}"
+    elif verb == "claim" and name in SENTENCES:
+        error.nearest = ()
+        error.hint = "what is said about hardware is checked by check_statement, in its field text"
     elif name in TARGETS and name not in known:
         error.nearest = ()
         error.hint = (
@@ -139,6 +142,8 @@ def _no_field(verb: str, name: str, known: Mapping[str, Any]) -> UnknownNameErro
     return error
 
 
+SENTENCES = ("statement", "text", "sentence")
+"""Names of a sentence to check, which claim, about a benchmark's lead, does not take."""
 TARGETS = ("ttft", "tpot", "e2e")
 """Fields of plan that one given deployment does not have."""
 
