@@ -433,3 +433,16 @@ def test_the_figure_that_ranks_has_the_name_that_agents_read() -> None:
     best = cw.plan("Qwen/Qwen3-8B", rate=2, chips=["l40s"]).best
     assert best.price is not None
     assert best.usd_per_h == best.price.mid
+
+
+def test_a_plan_of_a_network_prints_as_tables_too() -> None:
+    said = str(cw.plan("flux-dev", rate=1, chips="gh200-96gb").best)
+    assert "MediaPlan(" not in said
+    assert "time by part of the model" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_files_that_start_another_plan_say_so() -> None:
+    files = cw.plan("Qwen/Qwen3-8B", rate=1, chips="l40s", runtime="best").launch("vllm")
+    assert files.note.startswith("plan 1 runs trtllm: these files start plan 2, 1x l40s with vllm")
+    assert str(files).startswith(files.note)

@@ -6,7 +6,8 @@ import pytest
 
 import chipwise
 from chipwise.catalog.snapshot import Snapshot, use
-from chipwise.errors import UsageError
+from chipwise.errors import InfeasibleError, UsageError
+from chipwise.web.views.plan import badges
 
 
 def test_attention_replicas_of_a_dense_model_are_replicas() -> None:
@@ -101,3 +102,38 @@ def test_an_answer_does_not_depend_on_what_was_asked_before_it(chip: str) -> Non
             chipwise.estimate("llama-3.1-8b", **{**asked, **load})
         again = chipwise.estimate("llama-3.1-8b", concurrency=4, **asked)
     assert again == fresh
+
+
+def test_a_load_that_was_asked_has_no_interval_and_is_not_the_largest() -> None:
+    """One rule for the record, for what is printed and for the page: only what could be carried is a result."""
+    asked = {"model": "Qwen/Qwen3-32B", "chip": "h100-sxm5-80gb", "tp": 2}
+    report = chipwise.explain(**asked, rate=2)
+    one = report.plans[0]
+    assert one.tokens_per_s.low == one.tokens_per_s.mid == one.tokens_per_s.high == pytest.approx(600)
+    assert str(one.tokens_per_s) == "600 tokens/s"
+    assert str(one).count("as asked") == str(report).count("as asked") == 2
+    assert one.capacity.low < one.capacity.mid == one.largest_requests_per_s < one.capacity.high
+    assert not any("loaded" in words for words, _ in badges(report))
+    with pytest.raises(InfeasibleError, match=f"at most {one.largest_requests_per_s:.3g} requests/s"):
+        chipwise.explain(**asked, rate=50)
+    assert chipwise.estimate(**asked, replicas=2, rate=2).best.largest_requests_per_s == pytest.approx(
+        2 * one.largest_requests_per_s, rel=0.01
+    )
+    full = chipwise.explain(**asked, concurrency=8).plans[0]
+    assert full.tokens_per_s.low < full.tokens_per_s.high
+    assert full.capacity is None
+
+
+def test_a_plan_for_a_rate_says_as_asked_too_and_keeps_what_it_could_carry() -> None:
+    report = chipwise.plan("Qwen/Qwen3-32B", rate=2, chips="h100-sxm5-80gb")
+    first = report.best
+    assert first.tokens_per_s.low == first.tokens_per_s.high
+    assert str(first).count("as asked") == 2
+    assert f"{first.load:.0%} loaded" in [words for words, _ in badges(report)]
+    assert first.capacity.low < first.largest_requests_per_s < first.capacity.high
+    assert first.usd_per_million_out.low < first.usd_per_million_out.high
+
+
+def test_a_network_that_is_a_little_short_says_so_in_two_sentences() -> None:
+    said = " ".join(chipwise.estimate("flux-dev", chip="rtx-5090").verdict())
+    assert "GB short; --offload model fits. The estimate of its memory may be off" in said

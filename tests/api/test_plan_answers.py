@@ -6,8 +6,10 @@ import datetime as dt
 
 import pytest
 
+import chipwise
 from chipwise import api
 from chipwise.api.placing import Given, Terms
+from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime import get_runtime
@@ -343,3 +345,19 @@ def test_unknown_names() -> None:
     for terms, chips in ((None, ["h100x"]), (Terms(runtime="vlm"), []), (Terms(precision="fp3"), [])):
         with pytest.raises(UnknownNameError):
             api.plan(SMALL, Workload("batch"), terms, chips=chips)
+
+
+def test_chips_that_are_ranked_by_a_token_show_what_it_costs_and_what_each_serves() -> None:
+    report = chipwise.compare("Qwen/Qwen3-32B", chips="h100-sxm5-80gb,mi300x,l40s,tpu-v6e")
+    heads = next(line for line in str(report.tables()[0].text(100)).splitlines() if line.startswith("#"))
+    assert "$/M out" in heads
+    assert "requests/s" in heads
+    asked = chipwise.plan("Qwen/Qwen3-32B", rate=2, chips="h100-sxm5-80gb").tables()[0]
+    assert "$/h" in asked.columns
+    assert "requests/s" not in asked.columns
+
+
+def test_the_next_question_is_of_whole_clients() -> None:
+    asked = PlanRequest(model="Qwen/Qwen3-32B", chips="h100-sxm5-80gb")
+    clients = asked.explained(asked.run().plans[0]).concurrency
+    assert clients == int(clients) > 1

@@ -29,7 +29,7 @@ from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
 from chipwise.report.assemble import ReplicaSet, model_record, rank_plans, workload_record
 from chipwise.report.plans import PlanRecord, PlanReport
-from chipwise.search.evaluate import Pools, engines_of, in_flight
+from chipwise.search.evaluate import ENDLESS, Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Deployment, Group, filled
@@ -286,6 +286,7 @@ def _estimated(
     fleet = ReplicaSet(
         one.replicas,
         prompt_workers=prompt_workers,
+        largest_per_s=0.0 if one.rate_per_s is None else _sustained(loads) / one.replicas,
         prompt_layout=None if prompts is None else prompts[0],
         harnessed=knows_client(context.numbers, context.tactics.harness, apart=d.apart),
         driven=one.rate_per_s is not None or one.concurrency is not None,
@@ -325,6 +326,11 @@ def _in_step(fleet: ReplicaSet, found: Prediction) -> Iterator[str]:
             f"together: TTFT {format_seconds(in_step)} in the mean, within its interval (--cv 0.5: lengths differ; "
             "--harness: as a benchmark client sees it; chipwise simulate --requests 1000: a finite run)"
         )
+
+
+def _sustained(loads: Loads) -> float:
+    """The most requests per second that all replicas sustain, without targets."""
+    return float(loads.open(np.full((1, 1), ENDLESS), by_resource=False).requests_per_s[0, 0])
 
 
 def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:

@@ -108,8 +108,8 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
         some = preferences().short
         if short > some * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
-        near = f"less than {some:.0%} of the memory, as this estimate of it may be off: times are as if it fitted"
-        plan_ = replace(plan_, note=f"{note}; {near}")
+        near = "The estimate of its memory may be off by as much, so times are given as if it fitted"
+        plan_ = replace(plan_, note=f"{note}. {near}")
     elif plan_.load is not None and plan_.load >= 1.0:
         enough = priced(pipeline, place, terms, asked).chips
         what = f"{plan_.chips:,}x {plan_.chip} sustain {plan_.samples_per_s.mid:,.3g} {pipeline.unit}s/s"

@@ -157,6 +157,11 @@ class ReplicaSet:
     stretch: Stretch | None = None
 
     @property
+    def paced(self) -> bool:
+        """Whether a rate is given: what they carry is then no question, what they could carry is."""
+        return self.driven and self.largest_per_s > 0.0
+
+    @property
     def longer(self) -> Stretch:
         """What longer passes do to times; where nobody said it, what they do to clients who wait for their answers."""
         return self.stretch or Stretch()
@@ -298,7 +303,9 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     passes, first = doubt.further.shrunk(by.further), doubt.first.shrunk(by.first)
 
-    given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
+    given = (
+        workload.rate_per_s is not None or fleet.paced
+    )  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
@@ -307,7 +314,9 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         return judge(per_s, around, basis, provisional=not bool(passes.known[0]), most=most)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
-    capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
+    capacity = figure(rate(largest, fleet.slope)) if given and (workload.limited or fleet.paced) else None
+    made = figure(tokens)
+    made = replace(made, low=made.mid, high=made.mid) if given else made
     ttft, tpot, bounded = _latencies(of, does, first, passes, basis)
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
@@ -346,8 +355,8 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         tpot_s=None if tpot is None else figure(tpot),
         decode_s=one(prediction.decode_s),
         prefill_s=one(prediction.prefill_s),
-        tokens_per_s=figure(tokens),
-        tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
+        tokens_per_s=made,
+        tokens_per_s_per_chip=made.each(chips),
         tokens_per_s_per_user=None if tpot is None else figure(tpot.inverse(1.0)),
         requests_per_s=requests,
         largest_requests_per_s=largest,

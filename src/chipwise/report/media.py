@@ -14,6 +14,7 @@ from chipwise.catalog.system import load_systems
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
+from chipwise.report.answer import Tabled
 from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided, sells
 from chipwise.report.plan import (
     DONE_IN,
@@ -62,8 +63,8 @@ TIMED = 2  # tables of a plan whose operators are known
 FIRST = 6  # chips that are named of those refused for one reason
 
 
-@dataclass(frozen=True, slots=True)
-class MediaPlan(Plan):
+@dataclass(frozen=True, slots=True, repr=False)
+class MediaPlan(Plan, Tabled):
     """A pipeline on chips.
 
     `chips` are those of all `replicas`, of which `spare` ones stand by. `batch` samples take `latency_s` on one of
@@ -124,6 +125,15 @@ class MediaPlan(Plan):
     parts: int = 0
     scaling: FollowingRecord | None = None
     peak: PeakRecord | None = None
+
+    def tables(self) -> tuple[Table, ...]:
+        """Its figures, and where time and memory go, as `estimate` shows them."""
+        alike = SHOWN_ALIKE | {head for head in SOMETIMES if _empty(head, self)}
+        shown = [c for c in MEDIA if c.head not in alike and c.value(self) is not None]
+        return (
+            Table.of([self], shown, (f"{self.machines}  {self.precision}  {self.runtime}", "")),
+            *_parts_tables(self),
+        )
 
     @property
     def largest_requests_per_s(self) -> float:

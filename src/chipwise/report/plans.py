@@ -93,8 +93,9 @@ class PlanRecord(Plan, Tabled):
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
     load is carried too; `largest_requests_per_s` is what they sustain within the targets, `capacity` the same with its
-    interval (None: no rate or no target was given); it falls by `rate_slope` per cent where passes take one per cent
-    longer (1: no target bounds it); `prompt_workers` run
+    interval (None: no rate was given); both are all that is sustained where no target was asked, and a load that was
+    asked has no interval. The largest falls by `rate_slope` per cent where passes take one per cent longer (1: no
+    target bounds it); `prompt_workers` run
     prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
@@ -251,8 +252,8 @@ class PlanReport(Ranking[PlanRecord]):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """The ranked plans; of one deployment that was asked about its figures too. `command` looks into the first."""
-        first, asked = plan_view(self, command, everything=everything), self.workload.rate_per_s is not None
-        return (first, *breakdown_view(self.plans[0], asked=asked)) if self.considered <= 1 else (first,)
+        first = plan_view(self, command, everything=everything)
+        return (first, *breakdown_view(self.plans[0])) if self.considered <= 1 else (first,)
 
     def titled(self) -> Mapping[str, Sequence[str]]:
         """Lines of its own kind under their title, where a page shows no further tables."""
@@ -278,7 +279,7 @@ class ExplainReport(PlanReport):
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """One plan from inside."""
         more = () if self.amdahl is None else (amdahl_view(self.amdahl),)
-        return (*breakdown_view(self.plans[0], asked=self.workload.rate_per_s is not None), *more)
+        return (*breakdown_view(self.plans[0]), *more)
 
 
 def _unsized(report: PlanReport) -> bool:
@@ -413,14 +414,22 @@ def _columns(report: PlanReport) -> list[Column]:
     left_out |= set() if report.by == "provider" else {"provider"}
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
-    hidden = set() if _unsized(report) else {"requests/s"}
+    # without a load plans are ranked by what a token costs, and each carries another load
+    w = report.workload
+    per_token = report.considered > 1 and w.task == "serve" and w.rate_per_s is None and not report.owned
+    hidden = set() if _unsized(report) or per_token else {"requests/s"}
     # of a load that was asked for not itself is a result, but how much more could be
     fleet = report.workload.rate_per_s is not None and report.considered > 1
     hidden |= {"tok/s/chip" if fleet else "max req/s"}
     hidden |= {"chance"} if all(p.chance is None for p in report.plans) else set()
     hidden |= set() if report.max_watts else {"W"}
+    kept = {report.by, *(["$/M out"] if per_token else [])}
     return [
-        replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)
+        replace(
+            c,
+            head="" if c.head in hidden else c.head,
+            spare=0 if c.head in kept else 2 if per_token and c.head == "$/h" else c.spare,
+        )
         for c in PLANS
         if c.head not in left_out
     ]
@@ -822,9 +831,8 @@ SHARES = (
 )  # fmt: skip
 
 
-def breakdown_view(plan: PlanRecord, *, asked: bool = False) -> tuple[Table, ...]:
-    """What the plan does, where the time of a token and the memory of a device go; `asked`: at a rate that was asked
-    for, so that tokens per second are no prediction."""
+def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
+    """What the plan does, where the time of a token and the memory of a device go."""
     rows = [
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
@@ -833,7 +841,7 @@ def breakdown_view(plan: PlanRecord, *, asked: bool = False) -> tuple[Table, ...
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
     return (
-        _figures_view(plan, asked=asked),
+        _figures_view(plan),
         times,
         *parts,
         memory_view(plan.memory, plan.layout.label, plan.runtime),
@@ -894,13 +902,13 @@ DEFINED = (
 """Figures of a plan: field, name, meaning."""
 
 
-def _figures_view(p: PlanRecord, *, asked: bool) -> Table:
+def _figures_view(p: PlanRecord) -> Table:
     """Times with their quantiles, throughput, cost and energy."""
     load = f"prefill takes {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding only"
     load = f"{amount(p.requests_per_s, 'request')}/s; {load}"
     if p.largest_requests_per_s > p.requests_per_s * 1.001:
         most = format_number(p.largest_requests_per_s) if p.capacity is None else figures.number(p.capacity)
-        load += f"; at most {most} requests/s within the targets"
+        load += f"; at most {most} requests/s{'' if p.chance is None else ' within the targets'}"
     foot = [load]
     if any(t.tpot_s is None or t.ttft_s is None for t in p.tails.values()):
         foot.append("percentiles left out: outside the range of the formula, use chipwise simulate")
@@ -913,8 +921,6 @@ def _figures_view(p: PlanRecord, *, asked: bool) -> Table:
             )
     title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
-    given = ("tokens_per_s", "tokens_per_s_per_chip") if asked else ()
-    rows = [row | {"interval": "as asked", "basis": ""} if row["figure"] in given else row for row in rows]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
         for r in rows
@@ -937,7 +943,11 @@ def _figure(p: PlanRecord, field: str, label: str, means: str) -> dict[str, obje
         row |= {f"shown_{q}": DASH if (t := tails.get(q)) is None else format_seconds(t) for q in QUANTILES}
     ends = f"{write(value.low)} - {write(value.high)}"
     row |= {"mid": value.mid, "low": value.low, "high": value.high, "basis": value.basis, **tails}
-    return row | {"shown": write(value.mid), "interval": ends}
+    asked = field in ("tokens_per_s", "tokens_per_s_per_chip") and value.low == value.high
+    return row | {
+        "shown": write(value.mid),
+        **({"interval": "as asked", "basis": ""} if asked else {"interval": ends}),
+    }
 
 
 def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:

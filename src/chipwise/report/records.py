@@ -60,7 +60,13 @@ class Figure(_Named):
     def __str__(self) -> str:
         unit, scale = _unit(getattr(self, "_field", ""), self.mid)
         mid, low, high = (format_number(x * scale) for x in (self.mid, self.low, self.high))
-        return f"{mid} [{low} to {high}] {unit}".rstrip()
+        ends = "" if low == high == mid else f" [{low} to {high}]"
+        return f"{mid}{ends} {unit}".rstrip()
+
+    def each(self, of: float) -> Figure:
+        """The part of one of so many."""
+        mid, low, high = (x / of for x in (self.mid, self.low, self.high))
+        return Figure(mid, low, high, self.basis, self.provisional)
 
     __repr__ = __str__
 

@@ -425,7 +425,7 @@ class PlanRequest(ChoiceRequest, PlanOptions):
             degrees = dict.fromkeys(degrees, 1)  # the name of the machine says how many of what
         load: dict[str, Any] = {"replicas": plan["replicas"] - plan["spare"]}
         if self.rate is None:
-            load = {"concurrency": float(f"{plan['concurrency']:.6g}")}
+            load = {"concurrency": float(max(int(plan["concurrency"]), 1))}
         precision = plan["precision"] if plan.get("converted") else self.precision
         if plan["prompt_workers"]:
             shape = ",".join(f"{name}={degree}" for name, degree in degrees.items())

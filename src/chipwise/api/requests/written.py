@@ -86,4 +86,5 @@ class Origin:
         from chipwise.api.launching import started
         from chipwise.api.saving import answered
 
-        return LaunchFiles(started(answered(self.verb, self.question).saved, target, plan)[0])
+        files, _, words = started(answered(self.verb, self.question).saved, target, plan)
+        return LaunchFiles(files, words)

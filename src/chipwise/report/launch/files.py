@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Self
 
 from chipwise.catalog.files import create
 from chipwise.errors import UsageError
@@ -20,12 +21,20 @@ class LaunchFile:
 
 
 class LaunchFiles(tuple[LaunchFile, ...]):
-    """Files that start a plan: `print(files)` shows them all."""
+    """Files that start a plan: `print(files)` shows them all, below `note`: why they start another plan than the one
+    that was asked for ("": they start that one)."""
 
-    __slots__ = ()
+    note: str
+
+    def __new__(cls, files: Iterable[LaunchFile] = (), note: str = "") -> Self:
+        """Files in their order, with a note."""
+        made = super().__new__(cls, files)
+        made.note = note
+        return made
 
     def __str__(self) -> str:
-        return "\n".join(f"# ---- {file.name} ----\n{file.text}" for file in self)
+        files = (f"# ---- {file.name} ----\n{file.text}" for file in self)
+        return "\n".join((*([self.note] if self.note else []), *files))
 
     __repr__ = __str__
 

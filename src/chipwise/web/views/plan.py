@@ -135,7 +135,7 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
     if first.chance is not None:
         kept = "kept" if first.keeps_targets(w.confidence) else "weak"
         found.append((f"targets met {chance_percent(first.chance)} %", kept))
-    if w.rate_per_s is not None:
+    if w.rate_per_s is not None and first.chance is not None:  # a part of what targets allow
         found.append((f"{first.load:.0%} loaded", ""))
     by_rank = {p.rank: p for p in report.plans}
     tied = [f"{p.chips}× {p.chip}" for rank in first.ties[:2] if (p := by_rank.get(rank))]
