@@ -1348,7 +1348,7 @@ def _held_at_once(saying: Saying, work: _Shown, s: Spoken, count: int) -> dict[s
     return held
 
 
-TOGETHER = re.compile(r"\b(?:total|together|altogether|combined|overall|in all)\b", re.I)
+TOGETHER = re.compile(r"\b(?:total|together|altogether|combined|overall)\b", re.I)
 """What makes a rate that of all users."""
 
 
