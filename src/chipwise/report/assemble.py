@@ -287,6 +287,11 @@ def _latencies(
     return ttft, tpot, (slow, tpot and timed(further_s, passes, stretch.bounded_further))
 
 
+def _as_asked(made: Figure, *, given: bool) -> Figure:
+    """A load that was `given` has no interval."""
+    return replace(made, low=made.mid, high=made.mid) if given else made
+
+
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
     """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
     deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
@@ -315,8 +320,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and (workload.limited or fleet.paced) else None
-    made = figure(tokens)
-    made = replace(made, low=made.mid, high=made.mid) if given else made
+    made = _as_asked(figure(tokens), given=given)
     ttft, tpot, bounded = _latencies(of, does, first, passes, basis)
     per_request = (
         one(prediction.prefill_s) / layout_.pp,

@@ -673,14 +673,7 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     if chosen:
         foot = [*_ranking(report, plans, everything=everything), *foot]
         foot += [*peak_words(plans), *scaling_words(plans)]
-    if chosen and plans[0].day is not None:
-        first, per = plans[0], (f"1,000 {report.unit}s", 1e3)
-        foot.append(
-            day_words(1, plans[0].day, paid=first.price is not None, per=per, follows=first.scaling is None)
-        )
-    if chosen and report.changes:
-        more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
-        foot.append(f"more {report.unit}s from the chips of #1: {', '.join(more)}")
+        foot += _of_first(report)
     foot += _api_words(report)
     if report.nearest:
         foot.append(f"closest published result: {report.nearest}")
@@ -694,6 +687,16 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     if command and chosen:
         foot.append(f"next: {command}")
     return Table.of(plans, _columns(report, plans), head, foot)
+
+
+def _of_first(report: MediaReport) -> Iterator[str]:
+    """The day that the first plan goes through, and what would get more from its chips."""
+    first, per = report.plans[0], (f"1,000 {report.unit}s", 1e3)
+    if first.day is not None:
+        yield day_words(1, first.day, paid=first.price is not None, per=per, follows=first.scaling is None)
+    if report.changes:
+        more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
+        yield f"more {report.unit}s from the chips of #1: {', '.join(more)}"
 
 
 def _api_words(report: MediaReport) -> Iterator[str]:

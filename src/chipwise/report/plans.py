@@ -407,6 +407,26 @@ ONE_TOKEN = (
 
 def _columns(report: PlanReport) -> list[Column]:
     """What is said of each plan of this report."""
+    # without a load plans are ranked by what a token costs, and each carries another load
+    w = report.workload
+    per_token = report.considered > 1 and w.task == "serve" and w.rate_per_s is None and not report.owned
+    left_out, hidden = _left_out(report), _hidden(report, per_token=per_token)
+    kept = {report.by, *(["$/M out"] if per_token else [])}
+
+    def spare(c: Column) -> int:
+        if c.head in kept:
+            return 0
+        return 2 if per_token and c.head == "$/h" else c.spare
+
+    return [
+        replace(c, head="" if c.head in hidden else c.head, spare=spare(c))
+        for c in PLANS
+        if c.head not in left_out
+    ]
+
+
+def _left_out(report: PlanReport) -> set[str]:
+    """Columns of what nobody asked about."""
     alone = all(p.tpot_s is None for p in report.plans)
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
@@ -414,25 +434,17 @@ def _columns(report: PlanReport) -> list[Column]:
     left_out |= set() if report.by == "provider" else {"provider"}
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
-    # without a load plans are ranked by what a token costs, and each carries another load
-    w = report.workload
-    per_token = report.considered > 1 and w.task == "serve" and w.rate_per_s is None and not report.owned
+    return left_out
+
+
+def _hidden(report: PlanReport, *, per_token: bool) -> set[str]:
+    """Columns that other formats show, but no table."""
     hidden = set() if _unsized(report) or per_token else {"requests/s"}
     # of a load that was asked for not itself is a result, but how much more could be
     fleet = report.workload.rate_per_s is not None and report.considered > 1
     hidden |= {"tok/s/chip" if fleet else "max req/s"}
     hidden |= {"chance"} if all(p.chance is None for p in report.plans) else set()
-    hidden |= set() if report.max_watts else {"W"}
-    kept = {report.by, *(["$/M out"] if per_token else [])}
-    return [
-        replace(
-            c,
-            head="" if c.head in hidden else c.head,
-            spare=0 if c.head in kept else 2 if per_token and c.head == "$/h" else c.spare,
-        )
-        for c in PLANS
-        if c.head not in left_out
-    ]
+    return hidden | (set() if report.max_watts else {"W"})
 
 
 def plan_view(report: PlanReport, command: str = "", *, everything: bool = False) -> Table:
