@@ -296,7 +296,14 @@ def test_a_log_of_a_chain_says_when_requests_come(tmp_path: Any) -> None:
 
 
 def test_networks_are_demands_by_themselves_and_jobs(tmp_path: Any) -> None:
-    served = {"name": "pictures", "model": "sdxl", "rate": "200/h", "e2e": "20s", "steps": 30}
+    served = {
+        "name": "pictures",
+        "model": "sdxl",
+        "rate": "200/h",
+        "e2e": "20s",
+        "steps": 30,
+        "runtime": "compile",
+    }
     job = {"name": "clips", "model": "wan2.2", "samples": 100, "deadline": "24h", "frames": 81}
     job |= {"resolution": "832x480"}
     hall = {"name": "hall", "chip": "h100", "count": 4, "price": "own"}
@@ -407,7 +414,7 @@ def test_a_chain_on_apis_alone_has_no_times() -> None:
 
 
 CALLED = {"price": "api", "name": "novita", "provider": "novita", "ttft": "200ms", "tpot": "3ms"}
-BUSY = VOICE | {"rate": "2/s", "step": [HEAR, THINK | {"model": "meta-llama/Llama-3.1-8B"}, SPEAK]}
+BUSY = VOICE | {"rate": "1/s", "step": [HEAR, THINK | {"model": "meta-llama/Llama-3.1-8B"}, SPEAK]}
 ONE_CARD = CARDS | {"max": 1}
 
 

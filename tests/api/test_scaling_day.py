@@ -181,6 +181,7 @@ def test_what_a_plan_grows_to_may_be_dearer_than_another_that_holds(planned: cw.
     ample = replace(
         before,
         chip="l40",
+        note="",
         replicas=30,
         chips=30,
         price=replace(price, mid=1.3 * price.mid, low=1.3 * price.low, high=1.3 * price.high),

@@ -55,7 +55,7 @@ def test_a_trainer_without_several_passes_to_a_step_takes_a_smaller_batch() -> N
 def test_a_chip_alone_and_a_price_by_the_hour_are_told_as_such() -> None:
     with pytest.raises(InfeasibleError, match="joined to no other and no network is known: use at most 1"):
         train_plan(ROW, chips=("m3-max",), counts=(8,), task="finetune")
-    with pytest.raises(InfeasibleError, match=r"cheapest: [\d,]+ \$ at [\d.]+ \$/h on"):
+    with pytest.raises(InfeasibleError, match=r"cheapest: \$[\d,]+ at \$[\d.]+/h on"):
         train_plan(ROW, chips=("h100",), counts=(64,), max_usd_per_h=1.0)
 
 

@@ -206,7 +206,7 @@ def _cheapest(plans: Sequence[TrainPlanRecord]) -> str:
         return ""
     usd, cheap = min(priced, key=lambda one: one[0])
     slow = min((p for _, p in priced), key=lambda p: p.price.mid if p.price else math.inf)
-    text = f"; cheapest: {usd:,.0f} ${_on(cheap)}"
+    text = f"; cheapest: ${usd:,.0f}{_on(cheap)}"
     if slow.price and (slow.chip, slow.chips) != (cheap.chip, cheap.chips):
         text += f"; least by the hour:{_on(slow).removeprefix(' at')}"
     return text
