@@ -137,13 +137,17 @@ def test_every_chip_of_the_tables_is_there() -> None:
     assert set(table()) <= set(load_chips())
 
 
+CORRECTED = {"m4": {"fp32_tflops", "fp16_tflops", "bf16_tflops"}}
+"""Figures by chip that a source which the tables did not have says otherwise: the note of the chip names it."""
+
+
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
 def test_figures_equal_the_table(chip: Chip) -> None:
     row = row_of(chip)
     assert [chip.name, chip.vendor, chip.kind, str(chip.year), chip.status] == [
         row[c].replace('"', "'") for c in ("name", "vendor", "kind", "year", "status")
     ]
-    elsewhere = set(row["share_alike_columns"].split(";"))
+    elsewhere = set(row["share_alike_columns"].split(";")) | CORRECTED.get(chip.id, set())
     for column, figure in FIGURES.items():
         if not row[column] or column in elsewhere:
             continue
