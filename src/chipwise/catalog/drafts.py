@@ -8,6 +8,7 @@ from statistics import fmean, median
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.numeric import root
 from chipwise.values import dataclass
 
 TABLE = "catalog/data/drafts.toml"
@@ -28,13 +29,8 @@ class Accepted:
     @property
     def acceptance(self) -> float:
         """The probability of each guess, given those before it, with which as many tokens come out."""
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            mid = 0.5 * (low + high)
-            low, high = (
-                (mid, high) if sum(mid**i for i in range(self.draft + 1)) < self.tokens else (low, mid)
-            )
-        return low
+        fewer, _ = root(lambda p: sum(p**i for i in range(self.draft + 1)) < self.tokens, 0.0, 1.0, HALVINGS)
+        return float(fewer)
 
 
 @dataclass(frozen=True, slots=True)
