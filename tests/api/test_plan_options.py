@@ -358,10 +358,10 @@ def test_a_version_chooses_the_software_that_it_names() -> None:
 
 def test_who_cannot_be_sure_gets_the_nearest_plan_and_a_reserve_that_is_too_large_is_said() -> None:
     asked = {"rate": "1.8/s", "have": "4xl40s", "images": "896x896", "evidence": "none"}
-    near = cw.plan("google/gemma-3-27b-it", **asked)
+    near = cw.plan("google/gemma-3-27b-it", **asked, ttft="700ms")
     assert not near.kept
     assert near.plans[0].load <= 0.7 + 1e-6
-    assert cw.plan("google/gemma-3-27b-it", **asked, confidence="60%").kept
+    assert cw.plan("google/gemma-3-27b-it", **asked, ttft="700ms", confidence="60%").kept
     asked |= {"confidence": "60%", "utilisation": "50%"}
     with pytest.raises(InfeasibleError, match=r"at 50% of its limit and with 60% probability") as refused:
         cw.plan("google/gemma-3-27b-it", **asked)
