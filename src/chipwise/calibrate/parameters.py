@@ -21,7 +21,7 @@ from chipwise.calibrate.systolic_kernels import systolic_effects, systolic_model
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.runtime import kernel_library
+from chipwise.catalog.runtime import kernel_library, kernels_of
 from chipwise.catalog.runtime_spec import Operator, Policies, Runtime
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.software import all_software
@@ -118,12 +118,20 @@ class Parameters:
             return local_model(self.local, known, chips, policies, software)
         if family == "systolic":
             arrays = systolic_model(self.arrays, chips, alone=alone)
-            return arrays if alone else replace(arrays, numbers=self._brought(runtime, chips, arrays.numbers))
+            return (
+                arrays
+                if alone
+                else replace(arrays, numbers=self._brought(runtime, chips, software, arrays.numbers))
+            )
         if family == "cpu":
             return cpu_model(self.value, runtime, chips, alone=alone)
         if family == "dataflow":
             stages = dataflow_model(self.value, self.speeds, chips, alone=alone)
-            return stages if alone else replace(stages, numbers=self._brought(runtime, chips, stages.numbers))
+            return (
+                stages
+                if alone
+                else replace(stages, numbers=self._brought(runtime, chips, software, stages.numbers))
+            )
         rest = self.efficiency(family, runtime)
         if family != "simt":
             return rest
@@ -134,17 +142,23 @@ class Parameters:
         sustained = {} if alone else self._sustained
         return replace(found, launch_s=launch_s, sustained=sustained)
 
-    def _brought(self, runtime: str, chips: Sequence[Chip], numbers: N) -> N:
+    def _brought(self, runtime: str, chips: Sequence[Chip], software: str, numbers: N) -> N:
         """The numbers of operators with those of kernels that a runtime brings in their place: of its attention, of how
-        it starts operators. `runtime.NAME.operator.FIELD`, or `.FIELD.KIND` for a generation or a vendor."""
+        it starts operators. `runtime.NAME.operator.FIELD`, or `.FIELD.KIND` for a generation or a vendor; before them
+        `.LIBRARY.FIELD` of the attention that its software of that date runs, NAME whose kernels they are."""
         changes: dict[str, Any] = {}
+        own, whose = f"runtime.{runtime}.operator", f"runtime.{kernels_of(runtime)}.operator"
+        attends = [kernel_library("attention", runtime, c.generation, software=software) for c in chips]
         for field in (f.name for f in fields(numbers)):
-            name, before = f"runtime.{runtime}.operator.{field}", getattr(numbers, field)
-            each = self._of_kind(name, chips)
-            if name in self.table:
-                changes[field] = np.full(np.shape(before), self.table[name].value)
-            elif not np.isnan(each).all():
-                changes[field] = np.where(np.isnan(each), before, each)
+            name = f"{own}.{field}"
+            each = np.array(
+                [
+                    self._first(f"{whose}.{library}.{field}", *_kinds(name, chip), name)
+                    for library, chip in zip(attends, chips, strict=True)
+                ]
+            )
+            if not np.isnan(each).all():
+                changes[field] = np.where(np.isnan(each), getattr(numbers, field), each)
         return replace(numbers, **changes)
 
     @cached_property
@@ -234,9 +248,11 @@ class Parameters:
 
     def _of_kind(self, name: str, chips: Sequence[Chip]) -> Array:
         """A number per chip, by its generation or else by its vendor; NaN where there is none."""
-        kinds = ((c.generation, c.software_vendor) for c in chips)
-        found = (next((f"{name}.{k}" for k in each if f"{name}.{k}" in self.table), None) for each in kinds)
-        return np.array([np.nan if key is None else self.table[key].value for key in found])
+        return np.array([self._first(*_kinds(name, chip)) for chip in chips])
+
+    def _first(self, *names: str) -> float:
+        """The first of `names` that exists, NaN where none does."""
+        return next((self.table[name].value for name in names if name in self.table), np.nan)
 
     def efficiency(self, family: str, runtime: str) -> Efficiency:
         """What a roofline of this family needs, under a runtime."""
@@ -296,6 +312,11 @@ class _Kernels(Mapping[str, Effects]):
 
     def __len__(self) -> int:
         return len(PRIORS)
+
+
+def _kinds(name: str, chip: Chip) -> tuple[str, str]:
+    """A number by the generation of a chip, and by its vendor."""
+    return f"{name}.{chip.generation}", f"{name}.{chip.software_vendor}"
 
 
 @per_snapshot

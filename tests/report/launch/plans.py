@@ -154,6 +154,7 @@ NEURON_PLAN = served(runtime="neuronx", machine=NEURON, tp=64, convert="", kv=""
 RUNTIMES = {
     "vllm": "vllm",
     "sglang": "sglang",
+    "sglang-jax": "sglang-jax",
     "trtllm": "trtllm",
     "dynamo": "vllm",
     "llama.cpp": "llama.cpp",

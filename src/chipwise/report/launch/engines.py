@@ -27,6 +27,7 @@ CACHES: Mapping[str, Mapping[str, str]] = {
         "nvfp4": "nvfp4",
     },
     "sglang": {"bf16": "bf16", "fp8": "fp8_e4m3", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
+    "sglang-jax": {"bf16": "bf16", "fp8": "fp8_e4m3"},
     "trtllm": {"bf16": "auto", "fp16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"},
     "llama.cpp": {"fp16": "", "bf16": "", "fp8": "q8_0", "int8": "q8_0", "int4": "q4_0"},
     "mlx": {"bf16": "", "fp16": "", "int8": "8", "int4": "4"},
@@ -67,7 +68,9 @@ def serve_command(spec: ServeSpec, target: str, port: int = PORT) -> Command:
     if spec.adapters and target not in ("vllm", "sglang"):
         what = f"{get_tool(target).name} is not configured here to serve adapters"
         raise UsageError(what, "plan with --runtime vllm or sglang")
-    started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
+    started = {"sglang": _sglang, "sglang-jax": _sglang_jax, "trtllm": _trtllm, "neuronx": _neuronx}.get(
+        target
+    )
     if started is not None:
         return started(spec, port)
     return vllm_options(Command.of("vllm", "vllm serve", spec.model), spec).option(
@@ -196,6 +199,13 @@ def _sglang(spec: ServeSpec, port: int) -> Command:
         "verified": tokens + 1,
     }
     return told(Command.of("sglang", "python -m sglang.launch_server"), _facts(spec, port, **own))
+
+
+def _sglang_jax(spec: ServeSpec, port: int) -> Command:
+    _alone(spec, "sglang-jax", "tensor and expert parallelism and replicas of attention", pp=spec.pp)
+    _no_guess(spec, "sglang-jax")
+    own = {"running": spec.sequences * spec.dp, "cache": _cache(spec, "sglang-jax")}
+    return told(Command.of("sglang-jax", "python -m sgl_jax.launch_server"), _facts(spec, port, **own))
 
 
 def _trtllm(spec: ServeSpec, port: int) -> Command:

@@ -34,6 +34,11 @@ def sglang(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     return _pair(spec, "sglang", serve_command(spec, "sglang"), "vllm" if spec.cached_tokens else "sglang")
 
 
+def sglang_jax(spec: ServeSpec) -> tuple[LaunchFile, ...]:
+    """`sgl_jax.launch_server`, and vLLM's benchmark, which speaks to any server of this protocol."""
+    return _pair(spec, "sglang-jax", serve_command(spec, "sglang-jax"))
+
+
 def trtllm(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`trtllm-serve`, with attention parallelism, cache format and guesses in a YAML file of its own."""
     files = _pair(spec, "trtllm", serve_command(spec, "trtllm"))

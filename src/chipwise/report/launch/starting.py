@@ -9,11 +9,12 @@ from chipwise.report.launch.engines import serve_command, trtllm_settings
 from chipwise.report.launch.spec import ServeSpec, TrainSpec
 from chipwise.report.launch.training import train_notes, trainer
 
-ENGINES = {"sglang": "sglang", "trtllm": "trtllm", "neuronx": "neuronx"}
+ENGINES = {name: name for name in ("sglang", "sglang-jax", "trtllm", "neuronx")}
 INSTALLS = {
     "vllm": "pip install vllm=={}\n",
     "vllm-tpu": "pip install vllm-tpu=={}\n",
     "sglang": 'pip install "sglang[all]=={}"\n',
+    "sglang-jax": "pip install 'sglang-jax[tpu] @ git+https://github.com/sgl-project/sglang-jax#subdirectory=python'\n",
     "trtllm": "pip install tensorrt-llm~={}\n",
 }
 ROCM = "pip install vllm=={} --extra-index-url https://wheels.vllm.ai/rocm/\n"

@@ -22,7 +22,17 @@ from chipwise.report.launch.networks import (
     network_vllm,
 )
 from chipwise.report.launch.pipelines import diffusers, mflux, sglang_diffusion
-from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
+from chipwise.report.launch.serving import (
+    api,
+    dynamo,
+    llama_cpp,
+    mlx,
+    neuronx,
+    sglang,
+    sglang_jax,
+    trtllm,
+    vllm,
+)
 from chipwise.report.launch.spec import Launched, LoopSpec, PipelineSpec, ServeSpec, SweepSpec, check_spec
 from chipwise.report.launch.sweeping import sweep_kuberay, sweep_kubernetes, sweep_skypilot
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
@@ -33,6 +43,7 @@ Render = Callable[[Any], tuple[LaunchFile, ...]]
 SERVING: Mapping[str, Render] = {
     "vllm": vllm,
     "sglang": sglang,
+    "sglang-jax": sglang_jax,
     "trtllm": trtllm,
     "dynamo": dynamo,
     "llama.cpp": llama_cpp,
