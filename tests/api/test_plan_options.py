@@ -385,3 +385,13 @@ def test_beside_one_seller_stands_the_best_plan_of_several() -> None:
     first, other = report.plans
     assert (first.price.sellers, other.price.sellers > 1) == (1, True)
     assert f"From several providers: {other.machines}" in " ".join(str(report).split())
+
+
+def test_an_api_is_not_called_cheaper_than_machines_that_are_arranged_otherwise() -> None:
+    report = cw.plan("deepseek-ai/DeepSeek-R1", rate="100/s", in_=1500, out=600)
+    assert report.decision is not None
+    apart = next(lever for lever in report.levers if lever.options == "--disaggregate")
+    rent, api = report.decision.rent_usd_per_month, report.decision.api_usd_per_month
+    assert report.decision.choice == "api"
+    assert rent * (1.0 - apart.saves) < api < rent
+    assert "Machines cost less than the API with --disaggregate" in " ".join(str(report).split())

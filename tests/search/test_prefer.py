@@ -51,6 +51,14 @@ def test_what_is_beaten_in_everything_does_not_come_first() -> None:
     assert first(Contenders.of(cost, times=[[0.3, 0.2]], chance=[0.99, 0.95], size=[[2, 1]]), SURE) == 1
 
 
+def test_at_the_same_cost_the_likelier_comes_before_the_sooner() -> None:
+    cost, times = [336.0, 336.0], [[0.153, 0.162], [42.3e-3, 38.9e-3]]
+    assert first(Contenders.of(cost, times=times, chance=[0.67, 0.89]), 0.5) == 1
+    assert first(Contenders.of(cost, times=times, chance=[0.93, 0.94]), 0.5) == 0, (
+        "within what chances are worth"
+    )
+
+
 def test_targets_that_hold_come_before_those_that_may_not() -> None:
     c = Contenders.of([1.0, 2.0, 40.0], chance=[0.73, 0.97, 0.99])
     assert order(c, SURE).tolist() == [1, 2, 0]

@@ -465,7 +465,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     what = at(chips, hour)
     openings: tuple[str, ...] = (f"{verb}{what}" if report.considered > 1 else what,)
     if report.decision is not None:
-        openings = decided(report.decision, _cheapest_api(report), chips, hour)
+        openings = (*decided(report.decision, _cheapest_api(report), chips, hour), *_below_api(report))
     if not report.kept:
         missed = f"No plan meets {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""
@@ -480,6 +480,26 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         *_certainty(report),
         *_alternatives(report),
     )
+
+
+ARRANGED = "--disaggregate"
+"""What a lever may ask for that changes neither targets nor load nor weights, nor assumes anything of them."""
+
+
+def _below_api(report: PlanReport) -> list[str]:
+    """That machines cost less than the API that is called, where the same work is arranged otherwise on them."""
+    decision = report.decision
+    lever = next((one for one in report.levers if one.options == ARRANGED), None)
+    if decision is None or decision.choice != "api" or lever is None or lever.price is None:
+        return []
+    api, rent = decision.api_usd_per_month, decision.rent_usd_per_month
+    if api is None or rent is None or rent * (1.0 - lever.saves) >= api:
+        return []
+    usd = decision.usd_words(rent * (1.0 - lever.saves))
+    return [
+        f"Machines cost less than the API with {lever.options} ({lever.words}): {usd} {decision.span} for "
+        f"{lever.chips}x {report.plans[0].chip} ({lever.spread})."
+    ]
 
 
 def _certainty(report: PlanReport) -> list[str]:
