@@ -113,8 +113,8 @@ class Training:
     `chips`: those named, else `USUAL`; or `have`, how many of each there are: they cost nothing, and each kind is
     planned alone. `counts` of chips (default: powers of two up to 1,024, of fine-tuning up to 8, on to 32,768 where a
     deadline asks for more or nothing fits; up to `max_chips`, or to all that one has). `tokens`: 1 T, of fine-tuning
-    100 M. `seq`: 4,096, or what the model reads where that is less. `global_batch` in sequences, 0: 4 M tokens, of
-    fine-tuning 0.25 M, moved to what odd counts of chips share.
+    100 M, of pairs 170 G. `seq`: 4,096, or what the model reads where that is less. `global_batch` in sequences, 0: 4 M
+    tokens, of fine-tuning 0.25 M, moved to what odd counts of chips share.
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
     and sequence; degrees count devices as software sees them. `trainer`: usual (the chip's usual one, tuned), best (of
@@ -170,8 +170,10 @@ class Training:
         made = asked(self.tokens, self.seq, self.global_batch, self.precision, self.task, method, context)
         objective = objective_of(self.objective, self.task, causal=causal)
         check_pairs(made.batch, pins_of(self.layout), OBJECTIVES[objective])
+        usual = OBJECTIVES[objective].tokens if self.tokens is None and self.task == "train" else 0.0
         return replace(
             made,
+            tokens=usual or made.tokens,
             adapters=adapters_of(self.adapters),
             document=documents_of(self.documents),
             objective=objective,
@@ -402,6 +404,8 @@ class TrainingAsked:
             notes.append(f"kernels as given: {said}; set them in the trainer, no launch file does")
         if not (run.chips or run.have):
             notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
+        if float(transformer(loaded.graph).moe_share):
+            notes += _fused(chosen.plans, run.own_chips)
         moved = {p.chips for p in chosen.plans} <= {*found.moved}  # every count has a batch of its own
         notes += [*found.notes, *chosen.said]
         return _assumptions(self.ask, self.wanted, notes, moved=moved)
@@ -1030,6 +1034,16 @@ def _lean(plans: Sequence[TrainPlanRecord], ask: Ask) -> Iterator[str]:
         if not held.master or held.optimizer != "adamw":
             copy = "" if held.master else ", no copy of the weights in fp32"
             yield f"{name} keeps {held.optimizer}{copy} (--memory)"
+
+
+def _fused(plans: Sequence[TrainPlanRecord], own: Mapping[str, Chip] | None) -> list[str]:
+    """Which trainers of plans have kernels for experts in a narrow type that they lack in 16 bit."""
+    on = (p for p in plans if get_trainer(p.stack).fuses_on(find_chip(p.chip, None, own), p.precision))
+    return [
+        f"in {precision} {name} runs experts by kernels that 16 bit lacks, which activate and quantise inside "
+        "products, a layer at one start: they gain more than the peaks of the types"
+        for precision, name in dict.fromkeys((p.precision, p.stack) for p in on)
+    ]
 
 
 def _ended(plans: Sequence[TrainPlanRecord]) -> Iterator[str]:

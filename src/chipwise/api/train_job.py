@@ -249,7 +249,7 @@ def site_of(
     machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
     policy = software.memory.changed(given.memory)
     gated = bool(network.moe_share) and float(network.expert_gates) > 1.0
-    fused = gated and f"{ask.precision}+{chip.generation}" in software.fuses_experts
+    fused = gated and software.fuses_on(chip, ask.precision)
     moe = bool(network.moe_share)
     captured = moe and float(network.core_share) >= 1.0 and software.captures_on(chip)
     labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
@@ -350,6 +350,7 @@ def _recipe(software: Trainer, ask: Ask) -> Recipe:
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         hooked=float(software.hooked),
+        looped=float(software.looped),
         grouped=float(software.grouped),
         copies=float(software.copies),
         stops=float(software.stops),

@@ -225,7 +225,7 @@ class Trainer(Software):
     | summed | type in which FSDP sums gradients between ranks: bf16, fp32 |
     | quantises | torchao's products in 8 and 4 bit: operands are narrowed by kernels of their own, and saved in 16 bit
     where they are multiplied in 8 |
-    | graphs, flat, broadcast, hooked, grouped, stops | as in `predict.training.values.Recipe` |
+    | graphs, flat, broadcast, hooked, looped, grouped, stops | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -279,6 +279,7 @@ class Trainer(Software):
     flat: bool = False
     broadcast: bool = False
     hooked: bool = False
+    looped: bool = False
     grouped: bool = False
     stops: bool = False
     quantises: bool = False
@@ -394,15 +395,22 @@ class Trainer(Software):
         """Whether its configurations capture layers of experts in CUDA graphs there."""
         return _among(chip, self.captures_experts)
 
+    def fuses_on(self, chip: Chip, precision: str) -> bool:
+        """Whether its kernels of gated experts' products activate and quantise there in a precision."""
+        return f"{precision}+{chip.generation}" in self.fuses_experts
+
     def on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""
         return not self.runs_on or _among(chip, self.runs_on)
 
 
 def get_trainer(name: str) -> Trainer:
-    """The trainer of this id, or the one that is called so. Raises `UnknownNameError`."""
-    table = all_software(Trainer)
-    found = table.get(name.strip().lower()) or trainer_called(name)
+    """The trainer of this id, or the one that is called so: without a version today's, whatever rows of papers mean by
+    it. Raises `UnknownNameError`."""
+    table, said = all_software(Trainer), name.strip().lower()
+    found = (
+        table.get(said) or next((t for t in table.values() if said in t.also), None) or trainer_called(name)
+    )
     if found is None:
         hint = f"one of {', '.join(table)}; 'other' for software that is not listed"
         raise UnknownNameError("trainer", name, table, hint)

@@ -25,6 +25,11 @@ HOOK_S = 1.5e-3
 """seconds: of host work and start-up in which a hook gathers one matrix of an expert. Source: by hand from one
 published step (github modelscope/ms-swift, Megatron-SWIFT quick start: Qwen3-30B-A3B under ZeRO-3 on 16 A800, 91 s for
 55,296 matrices gathered, of which products take 5 s)."""
+LOOP_S = 0.31e-3
+"""seconds: in which Python runs the forward pass of one expert, which waits for the rows that chose it, so that host
+and device take turns. Source: docs-benchmarks/experts-backends of Hugging Face (Qwen1.5-MoE-A2.7B, 24 layers of 60
+experts, prompts of 128 and 512 tokens: 480 and 523 ms eager, 77 and 80 ms grouped). With `HOOK_S` the step that it
+names takes 90 of 91 s; moves `experts=loop`, and software whose experts are modules in a list."""
 STASH_EXPOSED = 0.1
 """share: of the traffic of activations to host memory and back that the step waits for. Chosen: copies run beside the
 layers but for the last; moves steps that stash, by a tenth of that traffic."""
@@ -54,6 +59,7 @@ class LayerTime:
     experts_s: Real
     cp_s: Real
     host_s: Real
+    loop_s: Real
     stash_s: Real
 
     @property
@@ -64,8 +70,8 @@ class LayerTime:
 
     @property
     def total_s(self) -> Real:
-        """<device, host>_4 (9), and what fetching from host memory adds."""
-        return _soft4(self.device_s, self.host_s) + self.stash_s
+        """<device, host>_4 (9), and what experts one by one and fetching from host memory add."""
+        return _soft4(self.device_s, self.host_s) + self.loop_s + self.stash_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +136,10 @@ def layer_time(
     )
     host = host * np.where(np.asarray(s.tp) > 1, TENSOR_HOST, 1.0)
     matrices = t.moe_share * local * (t.expert_gates + 1.0)
+    passes_run = 2.0 + s.full + s.forwards  # passes: backward takes the host as long as forward
+    loop = recipe.looped * t.moe_share * local * passes_run * LOOP_S
     hooked = (np.asarray(recipe.hooked) > 0) & (np.asarray(s.zero) >= 3) & np.asarray(s.shard > 1)
-    host = host + np.where(hooked, (2.0 + s.full + s.forwards) * matrices * HOOK_S, 0.0)
+    host = host + np.where(hooked, passes_run * matrices * HOOK_S, 0.0)
     host = host * np.where(np.asarray(s.adapter) > 0, 1.0 + recipe.adapter_passes, 1.0)
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
@@ -148,6 +156,7 @@ def layer_time(
         experts_s=_dispatch(t, s, recipe, r, traffic.experts_s),
         cp_s=context_time(s, recipe, r, work, traffic),
         host_s=host,
+        loop_s=loop,
         stash_s=0.0,
     )
     return replace(found, stash_s=_stashed(t, s, c, recipe, found.device_s)) if np.any(s.stash) else found

@@ -223,6 +223,7 @@ class Recipe:
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
     | hooked | 1: experts are modules of their own, whose matrices FSDP gathers one by one from hooks |
+    | looped | 1: Python runs one expert after the other, and waits for the rows of each |
     | copies | 1: a token goes to each of its experts, not once to each machine that holds any |
     | grouped | 1: one product of all experts, which one start from the host takes |
     | stops | 1: what is run again stops before a layer's last product, which nothing of the backward pass reads |
@@ -258,6 +259,7 @@ class Recipe:
     broadcast: Real = 0.0
     flat: Real = 0.0
     hooked: Real = 0.0
+    looped: Real = 0.0
     grouped: Real = 0.0
     copies: Real = 0.0
     stops: Real = 0.0
