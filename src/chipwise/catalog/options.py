@@ -108,7 +108,9 @@ def read_options(
         for package, path, what in given:
             made = list(_defined(package, files[package, path], what, classes))
             if not made:
-                raise UsageError(f"{package}: no options of {what} in {path}", f"mend its row in {SOURCES}")
+                raise UsageError(
+                    f"{package}: no options of {what} in {path}", f"correct its row in {SOURCES}"
+                )
             for option in made:
                 name = prefix + option.name
                 found.setdefault(name, ToolOption(name, option.type, option.default))
@@ -133,20 +135,25 @@ def _classes(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.ClassDef
 def _defined(package: str, texts: Mapping[str, str], what: str, classes: Classes) -> Iterator[ToolOption]:
     """Options that files of a package define, one way."""
     for text in texts.values():
-        if what == "keys":
-            yield from _keys(text)
-        elif what == "constants":
-            words = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
-            yield from (ToolOption(w, "any") for w in words if isinstance(w, str) and NAME.fullmatch(w))
-        elif what == "add_argument":
-            yield from _arguments(ast.parse(text))
-        elif what.startswith("def:"):
-            yield from _parameters(ast.parse(text), what.removeprefix("def:"))
+        yield from _said(text, what)
     kind, _, name = what.rpartition(":")
     every = (n for t in texts.values() for n, _ in _classes(ast.parse(t))) if name == "*" else (name,)
     for one in every:
         fields = _fields((package, one), classes) if (package, one) in classes else ()
         yield from _made(fields) if kind else (ToolOption(n, t, d) for n, t, d, _ in fields)
+
+
+def _said(text: str, what: str) -> Iterator[ToolOption]:
+    """Options that a file defines outside of classes."""
+    if what == "keys":
+        yield from _keys(text)
+    elif what == "constants":
+        words = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
+        yield from (ToolOption(w, "any") for w in words if isinstance(w, str) and NAME.fullmatch(w))
+    elif what == "add_argument":
+        yield from _arguments(ast.parse(text))
+    elif what.startswith("def:"):
+        yield from _parameters(ast.parse(text), what.removeprefix("def:"))
 
 
 def _fields(key: tuple[str, str], classes: Classes) -> Iterator[tuple[str, str, str, list[str]]]:
