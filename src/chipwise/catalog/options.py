@@ -257,7 +257,7 @@ def _joined(*kinds: str) -> str:
 
 def _literals(values: Iterable[ast.expr]) -> str:
     """Choices in quotes."""
-    return _joined(*(f'"{v.value}"' for v in values if isinstance(v, ast.Constant) and v.value is not None))
+    return _joined(*(f'"{v.value!s}"' for v in values if isinstance(v, ast.Constant) and v.value is not None))
 
 
 def _default(node: ast.expr | None) -> str:
