@@ -205,6 +205,13 @@ ENCODER = PipelineSpec(
     parameters=335141888.0,
 )
 
+ENGINE = replace(
+    ENCODER,
+    title="bert-large on 1 x l4, TensorRT",
+    runtime="tensorrt",
+    precision="int8",
+)
+
 SCORES = replace(
     ENCODER,
     title="BAAI/bge-reranker-v2-m3 on 1 x rtx-4090",
@@ -287,6 +294,7 @@ PLANS: dict[str, Launched] = {
     "clips": CLIPS,
     "studio": SERVED_CLIPS,
     "encoder": ENCODER,
+    "engine": ENGINE,
     "scores": SCORES,
     "vectors": replace(
         SCORES,

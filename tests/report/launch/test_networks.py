@@ -186,6 +186,45 @@ def test_every_loader_is_of_a_network_that_there_is() -> None:
         assert bool(more) == (library == "transformers")
 
 
+@pytest.mark.parametrize("precision", ["bf16", "tf32", "fp32", "int8"])
+def test_an_engine_is_built_of_the_plans_own_types(precision: str, tmp_path: Path) -> None:
+    """TensorRT 11 has no flags of precision: types are those of the file, quantised by ModelOpt; that is the plan's own
+    software, whose log is read."""
+    asked = {"chip": "l4", "runtime": "tensorrt", "precision": precision}
+    program, export, build, verify = launch_saved(saved(tmp_path, "resnet50", **asked), None)
+    assert "'dtype': " + ("'bfloat16'" if precision == "bf16" else "'float32'") in program.text
+    assert ("--noTF32" in build.text) == (precision == "fp32")
+    assert ("--quantize_mode=int8" in build.text) == (precision == "int8")
+    assert f"--onnx={'quantized' if precision == 'int8' else 'network'}.onnx " in build.text
+    assert not re.search(r"--(fp16|bf16|int8|fp8|best)\b", build.text)
+    compile(export.text, export.name, "exec")
+    log = "[I] GPU Compute Time: min = 1.1 ms, mean = 1.2 ms, median = 1.25 ms, percentile(99%) = 1.3 ms\n"
+    (tmp_path / "verify.log").write_text(log)
+    check = re.search(r"<<'CHECK'\n(.*)^CHECK$", verify.text, re.DOTALL | re.M)
+    done = subprocess.run(
+        [sys.executable, "-c", check[1], "verify.log"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "0.00125 s measured" in done.stdout
+
+
+def test_a_network_is_exported_in_the_plans_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    onnx = pytest.importorskip("onnx")
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    plan = saved(tmp_path, f"{own}:named", chip="h100-sxm5-80gb", runtime="tensorrt")
+    for file in launch_saved(plan, "tensorrt"):
+        (tmp_path / file.name).write_text(file.text)
+    subprocess.run(
+        [sys.executable, "export.py", "network.onnx"], cwd=tmp_path, check=True, capture_output=True
+    )
+    assert len(onnx.load(tmp_path / "network.onnx").graph.input) == 2
+
+
 @pytest.mark.parametrize(
     ("model", "said", "target", "words"),
     [
@@ -197,8 +236,10 @@ def test_every_loader_is_of_a_network_that_there_is() -> None:
             "resnet50",
             {"chip": "l4", "runtime": "tensorrt"},
             "torch",
-            "--runtime eager or compile or cuda_graphs",
+            "--runtime eager or compile or cuda_graphs.*launch it --for tensorrt",
         ),
+        ("resnet50", {"chip": "l4"}, "trtexec", "--runtime tensorrt"),
+        ("whisper-large-v3", {"chip": "l4", "runtime": "tensorrt"}, "tensorrt", "word by word"),
         (
             "resnet50",
             {"chip": "l4", "precision": "int8-static", "runtime": "compile"},

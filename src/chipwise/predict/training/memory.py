@@ -37,6 +37,8 @@ class MemoryRates:
     activation: Real = 1.05
 
 
+_State = tuple[Real, Real, Real, Real]
+"""Bytes of weights, gradients and optimiser state, and of what FSDP gathers."""
 USES: Mapping[str, str] = {
     "weights": "trainer: cut by tp, pp and ep, under FSDP by its shards too",
     "gradients": "trainer: cut by ZeRO-2 and FSDP",
@@ -81,7 +83,7 @@ def trained_type(recipe: Recipe) -> Real:
     return np.where(np.asarray(recipe.master) > 0, 4.0, 2.0)
 
 
-def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
+def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> _State:
     """(M1) Weights, gradients, optimiser state and what FSDP gathers, bytes per device of a stage with a table.
 
     A frozen `reference` of the objective: 2 per parameter, cut as weights are. Per trained parameter: weights 2;
@@ -213,14 +215,11 @@ class _Passing:
 def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryAccount:
     """(M1)-(M4). Logits stand on the last stage, which holds one
     micro-batch of activations where the first holds many: the fuller of the two counts."""
-    return _either_end(t, s, recipe, r, _Passing.of(t, s, recipe))
+    return _either_end(s, state_bytes(t, s, recipe), r, _Passing.of(t, s, recipe))
 
 
-def _either_end(
-    t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, passing: _Passing
-) -> MemoryAccount:
+def _either_end(s: TrainSpread, state: _State, r: MemoryRates, passing: _Passing) -> MemoryAccount:
     first, logits, held = passing.saved, passing.logits, passing.held
-    state = state_bytes(t, s, recipe)
     last = first / np.maximum(held, 1.0) + logits / r.activation
     alone = np.asarray(s.pp) <= 1
     on_last = alone | np.asarray(last > first)
@@ -228,9 +227,7 @@ def _either_end(
     return used(s, state, activations, np.where(on_last, logits, 0.0), r)
 
 
-def used(
-    s: TrainSpread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
-) -> MemoryAccount:
+def used(s: TrainSpread, state: _State, saved: Real, logits: Real, r: MemoryRates) -> MemoryAccount:
     """(M4) Each with what tensors take beyond their sum (frozen weights are loaded once), and what is no tensor."""
     weights, gradients, optimiser, gathered = state
     base = np.where(np.asarray(s.devices) > 1, r.base_bytes, np.minimum(LONE_BYTES, r.base_bytes))
@@ -271,11 +268,14 @@ def _vee(s: TrainSpread) -> NDArray[np.bool_]:
 def fullest(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryAccount:
     """The fuller of the first and the last stage: `memory_use`, and where the last stage holds more than one
     micro-batch (interleaved, GPipe) or the first also has the head (V-shaped), that."""
-    passing = _Passing.of(t, s, recipe)
-    usual = _either_end(t, s, recipe, r, passing)
+    passing, state = _Passing.of(t, s, recipe), state_bytes(t, s, recipe)
+    usual = _either_end(s, state, r, passing)
     if not np.any(np.asarray(s.pp > 1.0) & (np.asarray(s.vp > 1.0) | np.asarray(s.in_flight <= 0.0))):
         return usual
-    last = _stage(t, s, recipe, r, np.where(_vee(s), 0.0, s.pp - 1.0), passing)
+    vee = _vee(s)
+    # the last stage has one table, as the first has, unless both are on the first
+    same = None if np.any(vee) else state
+    last = _stage(t, s, recipe, r, np.where(vee, 0.0, s.pp - 1.0), passing, same)
     more = np.asarray(s.pp > 1.0) & np.asarray(last.total_bytes > usual.total_bytes)
     pairs = zip(last.items, usual.items, strict=True)
     return MemoryAccount(tuple(replace(a, bytes=np.where(more, a.bytes, b.bytes)) for a, b in pairs))
@@ -292,13 +292,20 @@ def stage_memory(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates)
 
 
 def _stage(
-    t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage: Real, passing: _Passing
+    t: Transformer,
+    s: TrainSpread,
+    recipe: Recipe,
+    r: MemoryRates,
+    stage: Real,
+    passing: _Passing,
+    state: _State | None = None,
 ) -> MemoryAccount:
-    """One stage: a table at either end, both on the first of a V; logits where the head is."""
+    """One stage, with its `state` where that is known: a table at either end, both on the first of a V; logits where
+    the head is."""
     vee, i = _vee(s), np.asarray(stage)
     first, last = i <= 0.0, np.asarray(i >= s.pp - 1.0)
     tables = np.where(vee, np.where(first, 2.0 - t.tied, 0.0), np.where(first | last, 1.0, 0.0))
-    state = state_bytes(replace(t, vocab=tables * t.vocab), s, recipe)
+    state = state or state_bytes(replace(t, vocab=tables * t.vocab), s, recipe)
     saved = passing.saved * held_on(i, s) / passing.held
     logits = np.where(np.where(vee, first, last), passing.logits, 0.0)
     return used(s, state, saved, logits, r)

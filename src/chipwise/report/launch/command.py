@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import field, replace
 
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
-from chipwise.report.launch.spec import Launched
+from chipwise.report.launch.spec import Launched, LaunchPasses
 from chipwise.values import dataclass
 
 GIVEN = ("NODE_RANK", "HEAD_ADDRESS")
@@ -115,6 +116,23 @@ def terminator(word: str, text: str) -> str:
     while word in lines:
         word += "_"
     return word
+
+
+def log_check(tool: Tool, passes: LaunchPasses, *, steps: int, warm: int) -> str:
+    """The program that reads the time of a step off a tool's log, verify.log, and holds it against the prediction: of
+    so many steps that ran the first are `warm`."""
+    pattern, unit = tool.logged
+    plan = {
+        "pattern": pattern,
+        "unit": unit,
+        "warm": 0 if unit == "run" else warm,
+        "steps": steps,
+        "step_s": passes.step_s,
+        "interval": passes.interval,
+    }
+    program = shipped_text("report/launch/data/check.txt").replace("@PLAN@", repr(plan), 1)
+    end = terminator("CHECK", program)
+    return f"python - verify.log <<'{end}'\n{program}{end}"
 
 
 def comment(spec: Launched, tool: Tool, notes: Iterable[str] = ()) -> str:

@@ -70,7 +70,7 @@ def told(command: Command, facts: Facts, table: str = "", part: str = "options")
     joined = bool(command_rows()[table].get("joined"))
     for name, value in _said(table, part, facts):
         values = () if value == "" else value if isinstance(value, tuple) else (value,)
-        command = command.setting(name, value) if joined else command.option(name, *values)
+        command = command.setting(name, value) if joined and values else command.option(name, *values)
     return command
 
 

@@ -8,19 +8,22 @@ of which library a network is, and how a server is asked, stands in the table of
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import ceil
 
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import PORT
-from chipwise.report.launch.command import Command, Env, comment, script
+from chipwise.report.launch.command import Command, Env, comment, log_check, script
 from chipwise.report.launch.facts import told
 from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.pipelines import COMPILED, planned_script, several
-from chipwise.report.launch.spec import PipelineSpec
+from chipwise.report.launch.spec import LaunchPasses, PipelineSpec
 
+QUANTISED = ("int8", "fp8")  # by Q/DQ in a network's file
 WIDE = {**DTYPES, "tf32": "float32"}
 LAYOUTS = {("memory_format", "channels_last"): True, ("memory_format", "nchw"): False}
 """Settings that the script has, and whether images lie with their channels last."""
@@ -161,6 +164,50 @@ def network_neuronx(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
             f"{spec.machine.chip} has no NeuronCores", "plan with --chip trainium2 or inferentia2"
         )
     return _script(spec, tool, "run_torch_neuronx.py")
+
+
+def network_tensorrt(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """Scripts that write the network as ONNX, build an engine of it and time that: `trtexec`, with inputs on the device
+    as in the prediction. Raises the errors of `network_torch`, and for what is called more than once for a request."""
+    tool = get_tool("tensorrt")
+    if spec.runtime not in tool.runtimes:
+        raise UsageError(
+            f"{tool.name} runs engines, the plan {spec.runtime}", f"--runtime {tool.runtimes[0]}"
+        )
+    if not spec.code and {"spectrum", "targets"} & {*get_tool("torch").models.get(spec.model, ())}:
+        raise UsageError(
+            f"{shorten(spec.model)} writes word by word: no one graph that an engine runs",
+            "--runtime compile",
+        )
+    narrow = spec.precision in QUANTISED
+    program = _script(replace(spec, precision="fp32") if narrow else spec, get_tool("torch"), "run_torch.py")
+    facts = {"precision": spec.precision, "file": "quantized.onnx" if narrow else "network.onnx"}
+    quantize = told(Command.of(tool.id, "python -m modelopt.onnx.quantization"), facts, part="quantize")
+    build = told(Command.of(tool.id, "trtexec"), facts, part="build")
+    timed = told(Command.of(tool.id, "trtexec"), facts)
+    passes = LaunchPasses(step_s=spec.seconds, interval=spec.interval)
+    ready = "python export.py network.onnx"
+    notes = [
+        "in an environment with torch, onnx, onnxscript, TensorRT's trtexec and what run_torch.py loads",
+        *(["scales are those of random inputs: ModelOpt takes yours as --calibration_data_path"] * narrow),
+    ]
+    steps = (ready, *([quantize] if narrow else []), build)
+    return (
+        *program,
+        LaunchFile("export.py", shipped_text("report/launch/data/onnx_export.txt")),
+        LaunchFile("build.sh", script(spec, tool, *steps, notes=notes), script=True),
+        LaunchFile(
+            "verify.sh",
+            script(
+                spec,
+                tool,
+                f"{timed} 2>&1 | tee verify.log",
+                log_check(tool, passes, steps=1, warm=0),
+                notes=["after build.sh, to verify the plan: a step is its request", *several(spec)],
+            ),
+            script=True,
+        ),
+    )
 
 
 def _script(spec: PipelineSpec, tool: Tool, name: str) -> tuple[LaunchFile, ...]:

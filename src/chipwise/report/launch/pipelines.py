@@ -6,6 +6,7 @@ SGLang Diffusion a server with its own benchmark.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -165,6 +166,7 @@ def sglang_diffusion(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     sizes, devices = dict(spec.sizes), spec.machine.devices
     facts = {n: round(sizes.get(n, 0.0)) for n in ("steps", "width", "height", "frames")} | {
         "guidance": sizes.get("guidance", 0.0),
+        "guided": json.dumps({"guidance_scale": sizes.get("guidance", 0.0)}),
         "repository": repository,
         "devices": devices,
         "several": devices > 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.catalog.tools import Tool, get_tool, load_tools
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.facts import facts_of, told
@@ -58,13 +58,10 @@ def startable(spec: TrainSpec, target: str) -> None:
 
 def _taught(spec: TrainSpec, tool: Tool) -> None:
     """Raises `UsageError` for an objective that the tool is not told here."""
-    if spec.objective in tool.objectives or tool.id == "torchrun":
-        return
-    able = [t.id for t in load_tools().values() if spec.objective in t.objectives]
-    raise UsageError(
-        f"{tool.name} is configured here to train for {', '.join(tool.objectives)}, not for {spec.objective}",
-        f"{' or '.join(able)}: --for {able[0]}" if able else "a program of your own: --for torchrun",
-    )
+    if spec.objective not in tool.objectives and tool.id != "torchrun":
+        raise UsageError(
+            f"{tool.name} is configured here to train for {', '.join(tool.objectives)}, not for {spec.objective}"
+        )
 
 
 def uneven(spec: TrainSpec, parts: int) -> UsageError:

@@ -18,6 +18,7 @@ from chipwise.report.launch.networks import (
     network_jax,
     network_neuronx,
     network_tei,
+    network_tensorrt,
     network_torch,
     network_vllm,
 )
@@ -79,6 +80,7 @@ PIPELINES: Mapping[str, Render] = {
     "sglang-diffusion": sglang_diffusion,
     "torch": network_torch,
     "torch-neuronx": network_neuronx,
+    "tensorrt": network_tensorrt,
     "jax": network_jax,
     "tei": network_tei,
     "vllm": network_vllm,

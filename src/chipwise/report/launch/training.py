@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.command import Command, Env, script, terminator
+from chipwise.report.launch.command import Command, Env, log_check, script
 from chipwise.report.launch.facts import MEASURED, run_facts, told, unsaid
 from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
@@ -235,18 +234,8 @@ def _measured(spec: TrainSpec, tool: Tool, command: str) -> tuple[str, ...]:
     """The short run, and the program that reads the time of a step off its log where that says it."""
     if not tool.logged:
         return (command,)
-    pattern, unit = tool.logged
-    plan = {
-        "pattern": pattern,
-        "unit": unit,
-        "warm": 0 if unit == "run" else MEASURED // 3,
-        "steps": MEASURED,
-        "step_s": spec.passes.step_s,
-        "interval": spec.passes.interval,
-    }
-    program = shipped_text("report/launch/data/check.txt").replace("@PLAN@", repr(plan), 1)
-    end = terminator("CHECK", program)
-    return (f"{command} 2>&1 | tee verify.log", f"python - verify.log <<'{end}'\n{program}{end}")
+    check = log_check(tool, spec.passes, steps=MEASURED, warm=MEASURED // 3)
+    return (f"{command} 2>&1 | tee verify.log", check)
 
 
 COMMANDS: Mapping[str, Callable[[TrainSpec, int], str]] = {
