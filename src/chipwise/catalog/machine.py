@@ -341,10 +341,23 @@ def studio() -> tuple[str, ...]:
     return tuple(_desk()["studio"]["networks"])
 
 
-def engine_line(runtime: str) -> tuple[str, str] | None:
-    """The name of the server of software that reads checkpoints, and what starts it; None where that is not known."""
+def with_files(model: str) -> Candidate:
+    """A model by its name in the catalogue, with the files that engines read where they are known, looked through by
+    `local` or not."""
+    known = next((c for c in candidates() if c.model == model), None)
+    return known or Candidate(model, "", (), **_desk()["files"].get(model, {}))
+
+
+def engine_line(runtime: str) -> tuple[str, str, str] | None:
+    """The name of the server of software that reads checkpoints, what starts it, and the option with which it converts
+    them while it loads ("": it reads converted ones alone); None where that is not known."""
     found = _desk()["engine"].get(runtime)
-    return None if found is None else (found[0], found[1])
+    return None if found is None else (found[0], found[1], found[2] if len(found) > 2 else "")
+
+
+def converting() -> tuple[str, ...]:
+    """Software that converts a checkpoint while it loads it."""
+    return tuple(runtime for runtime, line in _desk()["engine"].items() if len(line) > 2)
 
 
 def _usual(card: Chip) -> Chip:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chipwise.catalog.machine import Candidate, candidates, engine_line
+from chipwise.catalog.checkpoints import published_as
+from chipwise.catalog.machine import Candidate, engine_line, with_files
 from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
 
 GGML = "llama.cpp"
 """The engine whose files LM Studio and Ollama read too, where it runs."""
+CONVERTED = frozenset(("fp8",))
+"""Formats that servers make of a checkpoint, and that no file of GGUF has."""
 DEFAULTS = frozenset(("q4_k_m", "mxfp4"))
 """Formats that the plain names of Ollama's library stand for."""
 
@@ -27,7 +30,7 @@ def desk_commands(
     """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
     run on the chip, `processor`: it is no card. There are `all_chips` of them."""
     found: dict[str, str] = {}
-    if own := _stored(c, record, context):
+    if (own := _stored(c, record, context)) or (record.converted and record.precision in CONVERTED):
         return own
     only, tag = _single(record.precision), record.precision.upper()
     gguf = c.gguf if GGML in runtimes else ""
@@ -47,8 +50,8 @@ def desk_commands(
 
 def repository_file(model: str, precision: str) -> str:
     """What llama.cpp downloads for a model in a format, REPOSITORY:FORMAT; "" where no repository is known."""
-    known = next((c for c in candidates() if c.model == model and c.gguf), None)
-    return _file(known, precision) if known else ""
+    known = with_files(model)
+    return _file(known, precision) if known.gguf else ""
 
 
 def _file(c: Candidate, precision: str) -> str:
@@ -62,11 +65,15 @@ def _single(precision: str) -> bool:
 
 def _stored(c: Candidate, record: PlanRecord, context: int) -> dict[str, str]:
     """What starts software that reads the checkpoint itself; none where that is not planned."""
-    line = None if record.converted else engine_line(record.runtime)
+    line, model, option = engine_line(record.runtime), c.model, ""
+    if record.converted and line is not None:
+        packed = published_as(c.model, record.precision) if record.precision in CONVERTED else ""
+        model, option = packed or model, "" if packed else f" {line[2]} {record.precision}"
+        line = line if packed or (line[2] and record.precision in CONVERTED) else None
     if line is None:
         return {}
     tp, pp = record.layout.tp, record.layout.pp
-    return {line[0]: line[1].format(model=c.model, tp=tp, pp=pp, context=context)}
+    return {line[0]: line[1].format(model=model, tp=tp, pp=pp, context=context) + option}
 
 
 def _placed(record: PlanRecord, processor: bool, all_chips: int) -> str:
