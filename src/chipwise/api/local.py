@@ -349,7 +349,8 @@ class BudgetAsked:
         larger = sorted((record for _, record in found if room(record) > (room(first)[0], 0.0)), key=room)
         if self.sparing or not larger:
             return report
-        closed = [c for c in self.wish.candidates() if self._runs(c, held[first.machine]) is None]
+        wanted = [c for c in self.wish.candidates() if not _within(c, first)]
+        closed = [c for c in wanted if self._runs(c, held[first.machine]) is None]
         left = [c for c in closed if self._runs(c, held[larger[-1].machine]) is not None]
         opened: list[LocalRecord] = []
         while left:
@@ -367,6 +368,12 @@ class BudgetAsked:
         """A model on a machine in 4 bits and more, None where it does not run so."""
         one = _OnMachine(candidate, machine, self.wish, self.terms).found(every=False)
         return None if isinstance(one, RefusalRecord) or not one[0].wide else one[0]
+
+
+def _within(c: Candidate, record: LocalRecord) -> bool:
+    """Whether a model is no larger than the one that a machine runs, in all and in what a token uses."""
+    graph = load_generating(c.model).graph
+    return graph.params() <= record.params and graph.active_params() <= record.active_params
 
 
 def _paid(one: LocalRecord, offer: LocalRecord) -> LocalRecord:
