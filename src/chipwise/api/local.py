@@ -236,9 +236,11 @@ class MachineAsked:
         recalled = (*memory_words(cards), *recalled_words(cards))
         first, none = chosen.plans[0], []
         if not (first.commands or self.terms.environment.in_page):
-            made = f"; made while it loads: --runtime {' or '.join(converting())}"
+            made = f"; {' and '.join(converting())} make it while they load"
             made = made if first.precision in CONVERTED else ""
-            none = [f"no published files of {first.model} in {first.precision} are known: no line starts it{made}"]
+            none = [
+                f"no published files of {first.model} in {first.precision} are known: no line starts it{made}"
+            ]
         said = (*_ordered(self.wish), *_words(self.machine), *recalled, *none, *chosen.said, *self.terms.said)
         report = _report(self.wish, chosen.plans, said)
         return replace(report, machine=self.machine.words, refused=tuple(found.refused))
@@ -349,20 +351,31 @@ class BudgetAsked:
         larger = sorted((record for _, record in found if room(record) > (room(first)[0], 0.0)), key=room)
         if self.sparing or not larger:
             return report
-        wanted = [c for c in self.wish.candidates() if not _within(c, first)]
-        closed = [c for c in wanted if self._runs(c, held[first.machine]) is None]
-        left = [c for c in closed if self._runs(c, held[larger[-1].machine]) is not None]
+        opened = self._opened(first, larger, held)
+        return replace(report, opens=tuple(replace(one, rank=i) for i, one in enumerate(opened, 1)))
+
+    def _opened(
+        self, first: LocalRecord, larger: Sequence[LocalRecord], held: Mapping[str, Machine]
+    ) -> list[LocalRecord]:
+        """The models that of what is `larger` the last runs and the `first` does not, each with what is best for the
+        most able that is left."""
+        left = self._closed(first, held[first.machine], held[larger[-1].machine])
+        paid = {one.machine: one for one in larger}
         opened: list[LocalRecord] = []
         while left:
-            # what is best for the most able of them, and what else it runs
-            paid = {one.machine: one for one in larger}
             there = ((offer, self._runs(left[0], held[machine])) for machine, offer in paid.items())
             able = [(0, _paid(one, offer)) for offer, one in there if one is not None]
             best = paid[_bought(able, sparing=False)[0].machine]
             runs = {c.model: self._runs(c, held[best.machine]) for c in left}
             opened += [_paid(one, best) for one in runs.values() if one is not None]
             left = [c for c in left if runs[c.model] is None]
-        return replace(report, opens=tuple(replace(one, rank=i) for i, one in enumerate(opened, 1)))
+        return opened
+
+    def _closed(self, first: LocalRecord, machine: Machine, larger: Machine) -> list[Candidate]:
+        """The models that the `machine` of the first does not run, and a larger one does."""
+        wanted = [c for c in self.wish.candidates() if not _within(c, first)]
+        closed = [c for c in wanted if self._runs(c, machine) is None]
+        return [c for c in closed if self._runs(c, larger) is not None]
 
     def _runs(self, candidate: Candidate, machine: Machine) -> LocalRecord | None:
         """A model on a machine in 4 bits and more, None where it does not run so."""

@@ -367,7 +367,9 @@ def _usual(card: Chip, memory: str = "") -> Chip:
     `memory` that was said ("": of the card's years)."""
     hosts, form = _desk()["hosts"], usual_form(card)
     older = memory == hosts["older"] or (not memory and card.year < hosts["until"])
-    return get_chip(hosts[f"{form}_{hosts['older']}" if older and f"{form}_{hosts['older']}" in hosts else form])
+    return get_chip(
+        hosts[f"{form}_{hosts['older']}" if older and f"{form}_{hosts['older']}" in hosts else form]
+    )
 
 
 def usual_form(chip: Chip) -> str:

@@ -29,14 +29,22 @@ def desk_commands(
 ) -> dict[str, str]:
     """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
     run on the chip, `processor`: it is no card. There are `all_chips` of them."""
-    found: dict[str, str] = {}
-    if (own := _stored(c, record, context)) or (record.converted and record.precision in CONVERTED):
+    own = _stored(c, record, context)
+    if own or (record.converted and record.precision in CONVERTED):
         return own
+    return _of_files(c, record, context, runtimes, _placed(record, processor, all_chips))
+
+
+def _of_files(
+    c: Candidate, record: PlanRecord, context: int, runtimes: Collection[str], placed: str
+) -> dict[str, str]:
+    """What starts engines that read files of their own, parts `placed` so."""
+    found: dict[str, str] = {}
     only, tag = _single(record.precision), record.precision.upper()
     gguf = c.gguf if GGML in runtimes else ""
     if gguf:
         file = _file(c, record.precision)
-        options = _placed(record, processor, all_chips) + _blind(c, record)
+        options = placed + _blind(c, record)
         found["llama.cpp"] = f"llama-server -hf {file} -c {context}{options}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and GGML in runtimes and record.precision in DEFAULTS:
@@ -66,14 +74,15 @@ def _single(precision: str) -> bool:
 def _stored(c: Candidate, record: PlanRecord, context: int) -> dict[str, str]:
     """What starts software that reads the checkpoint itself; none where that is not planned."""
     line, model, option = engine_line(record.runtime), c.model, ""
-    if record.converted and line is not None:
-        packed = published_as(c.model, record.precision) if record.precision in CONVERTED else ""
-        model, option = packed or model, "" if packed else f" {line[2]} {record.precision}"
-        line = line if packed or (line[2] and record.precision in CONVERTED) else None
-    if line is None:
+    if line is None or (record.converted and record.precision not in CONVERTED):
         return {}
+    if record.converted:
+        model = published_as(c.model, record.precision)
+        option = "" if model else f" {line[2]} {record.precision}"
+        if not model and not line[2]:
+            return {}
     tp, pp = record.layout.tp, record.layout.pp
-    return {line[0]: line[1].format(model=model, tp=tp, pp=pp, context=context) + option}
+    return {line[0]: line[1].format(model=model or c.model, tp=tp, pp=pp, context=context) + option}
 
 
 def _placed(record: PlanRecord, processor: bool, all_chips: int) -> str:
