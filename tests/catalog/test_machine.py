@@ -39,6 +39,9 @@ GIB = 2**30
         ("M3 Ultra 512", "m3-ultra:512gb"),
         ("rtx-4090+cpu", "rtx-4090+ryzen-9-9950x"),
         ("rtx-4090+128gb-ddr5", "rtx-4090+ryzen-9-9950x:128gb"),
+        ("rtx-4090+64gb-ddr4", "rtx-4090+ryzen-9-5950x:64gb"),
+        ("2xrtx-3090+64gb", "2xrtx-3090+ryzen-9-5950x:64gb"),  # a card of before DDR5
+        ("2xrtx-3090+64gb-ddr5", "2xrtx-3090+ryzen-9-9950x:64gb"),
         ("rtx-4090+cpu-ddr5-128GB", "rtx-4090+ryzen-9-9950x:128gb"),
     ],
 )

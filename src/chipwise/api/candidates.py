@@ -33,7 +33,7 @@ from chipwise.search.space import Limits
 from chipwise.units import Array, format_bytes
 from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
-from chipwise.workload.formats import GGML_BITS
+from chipwise.workload.formats import FORMATS, GGML_BITS
 from chipwise.workload.gguf import GGUF, narrow
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
@@ -53,6 +53,8 @@ FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
 }
 """By task the formats that wider weights are compared with unless one is named, and whether only where there is no plan
 before. Most runtimes make fp8 while they load; at a desk the widest file that is fast enough runs."""
+SHARED = ("fp8", False)
+"""The format of 8 bits beside that of files, of software that shares a layer among cards."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ def wide(graph: Graph) -> bool:
 
 
 def least_bytes(graph: Graph, name: str) -> float:
-    """Bytes that the weights of a model take at least in a format of the ladder: at the bits of most matrices."""
-    return graph.params() * GGML_BITS[GGUF[name]] / 8.0
+    """Bytes that the weights of a model take at least in a format: at the bits of most matrices."""
+    bits = GGML_BITS[GGUF[name]] if name in GGUF else FORMATS[name].bits
+    return graph.params() * bits / 8.0
 
 
 def formats(
@@ -102,13 +105,14 @@ def formats(
     room: float = np.inf,
     *,
     every: bool = True,
+    several: bool = False,
 ) -> Iterator[CandidateFormat]:
     """The model as it is stored, and in the formats of the task that plans are compared in, at a desk those that may
-    fit `room` bytes, of 4 bits and more unless `every` one is of use; each also as runtimes of these chips keep it in
-    files of their own. At a desk those of the ladder stand before wide weights as stored. Raises `InfeasibleError`
-    where the environment takes the tensors of none."""
+    fit `room` bytes, of 4 bits and more unless `every` one is of use, where there are `several` cards of a kind also
+    `SHARED`; each also as runtimes of these chips keep it in files of their own. At a desk those of the ladder stand
+    before wide weights as stored. Raises `InfeasibleError` where the environment takes the tensors of none."""
     found = largest = None
-    for found in _formats(model, context, terms, chips, room, every=every):
+    for found in _formats(model, context, terms, chips, room, every=every, several=several):
         largest = _above(found.context.found.graph, terms.environment.largest_tensor_bytes)
         if not largest:
             yield found
@@ -129,13 +133,21 @@ def _above(graph: Graph, most: float | None) -> float:
 
 
 def _formats(
-    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float, *, every: bool
+    model: str,
+    context: Context,
+    terms: Terms,
+    chips: Sequence[Chip],
+    room: float,
+    *,
+    every: bool,
+    several: bool,
 ) -> Iterator[CandidateFormat]:
     task, graph = context.workload.task, context.found.graph
     runtimes = [] if terms.runtime else list({r.id: r for c in chips for r in runtimes_for(c)}.values())
     compared: Sequence[tuple[str, bool]] = ()
     if terms.precision is None and (wide(graph) if task == "local" else graph.model.precision.is_plain):
         compared = FORMATS_OF[task]
+        compared = (compared[0], SHARED, *compared[1:]) if several else compared
     last = len(compared) + 1 if compared and task == "local" else 0
     yield from _kept(model, CandidateFormat(context, place=last), terms, runtimes)
     for place, (name, at_last) in enumerate(compared):

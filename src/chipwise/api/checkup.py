@@ -21,7 +21,7 @@ from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.store import Store
 from chipwise.measure.machine import owned
-from chipwise.report.machine import DeviceReport
+from chipwise.report.machine import DeviceReport, about
 from chipwise.values import dataclass
 
 EXTRAS = {
@@ -45,6 +45,7 @@ def doctor() -> tuple[Check, ...]:
     python = ".".join(map(str, sys.version_info[:3]))
     checks = [
         Check("chipwise", True, f"{__version__} on Python {python}"),
+        _machine(),
         _count("chips", lambda: len(load_chips())),
         _count("runtimes", lambda: len(all_software(Runtime))),
         _count("systems", lambda: len(load_systems())),
@@ -59,6 +60,16 @@ def doctor() -> tuple[Check, ...]:
         note = "installed" if there else f"not installed (pip install 'chipwise[{extra}]'), needed for {need}"
         checks.append(Check(f"extra {extra}", True, note))
     return tuple(checks)
+
+
+def _machine() -> Check:
+    """The processor, memory and devices of this machine, as `doctor --devices` tells them in full."""
+    found = devices()
+    cards = [m for m in found.machines if m.name != found.host.cpu]
+    named = [f"{m.count} x {m.chip or m.name}" for m in cards] or ["no accelerator was found"]
+    named += [f"could be {', '.join(m.ambiguous)}" for m in found.machines if m.ambiguous]
+    words = "; ".join((about(found.host) or "the processor is not known", *named))
+    return Check("this machine", True, f"{words} (more: chipwise doctor --devices)")
 
 
 def devices(path: str | None = None) -> DeviceReport:

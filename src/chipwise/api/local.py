@@ -25,7 +25,7 @@ from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down, either, working
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.chips import load_chips, memory_words, recalled_words
+from chipwise.catalog.chips import memory_words, recalled_words
 from chipwise.catalog.configs import find_config, known_names, named_config
 from chipwise.catalog.environment import environment
 from chipwise.catalog.machine import (
@@ -33,8 +33,10 @@ from chipwise.catalog.machine import (
     Candidate,
     Machine,
     candidates,
+    converting,
     parse_machine,
     studio,
+    with_files,
     with_host,
 )
 from chipwise.catalog.preferences import preferences
@@ -48,7 +50,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError
 from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import fully_ready
 from chipwise.report.desk import LocalRecord, LocalReport
-from chipwise.report.launch.desk import desk_commands
+from chipwise.report.launch.desk import CONVERTED, desk_commands
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import MemoryRecord, RefusalRecord
 from chipwise.search.prefer import Contenders
@@ -234,7 +236,11 @@ class MachineAsked:
         recalled = (*memory_words(cards), *recalled_words(cards))
         first, none = chosen.plans[0], []
         if not (first.commands or self.terms.environment.in_page):
-            none = [f"no published files of {first.model} in {first.precision} are known: no line starts it"]
+            made = f"; {' and '.join(converting())} make it while they load"
+            made = made if first.precision in CONVERTED else ""
+            none = [
+                f"no published files of {first.model} in {first.precision} are known: no line starts it{made}"
+            ]
         said = (*_ordered(self.wish), *_words(self.machine), *recalled, *none, *chosen.said, *self.terms.said)
         report = _report(self.wish, chosen.plans, said)
         return replace(report, machine=self.machine.words, refused=tuple(found.refused))
@@ -339,24 +345,53 @@ class BudgetAsked:
         def room(record: LocalRecord) -> tuple[float, float]:
             return held[record.machine].memory_bytes, -(record.usd or 0.0)
 
-        most = max((record for _, record in found), key=room)
         card, _ = held[first.machine].cards[0]
         made = _made(card, self.terms) if not self.wish.models else ""
         report = replace(report, assumptions=(*filter(None, (made,)), *report.assumptions))
-        if self.sparing or room(most)[0] <= room(first)[0]:
+        larger = sorted((record for _, record in found if room(record) > (room(first)[0], 0.0)), key=room)
+        if self.sparing or not larger:
             return report
-        closed = (c for c in self.wish.candidates() if self._runs(c, held[first.machine]) is None)
-        opened = (self._runs(c, held[most.machine]) for c in closed)
-        models = (
-            replace(one, rank=i, item=most.item, usd=most.usd, covers=most.covers)
-            for i, one in enumerate(filter(None, opened), 1)
-        )
-        return replace(report, opens=tuple(models))
+        opened = self._opened(first, larger, held)
+        return replace(report, opens=tuple(replace(one, rank=i) for i, one in enumerate(opened, 1)))
+
+    def _opened(
+        self, first: LocalRecord, larger: Sequence[LocalRecord], held: Mapping[str, Machine]
+    ) -> list[LocalRecord]:
+        """The models that of what is `larger` the last runs and the `first` does not, each with what is best for the
+        most able that is left."""
+        left = self._closed(first, held[first.machine], held[larger[-1].machine])
+        paid = {one.machine: one for one in larger}
+        opened: list[LocalRecord] = []
+        while left:
+            there = ((offer, self._runs(left[0], held[machine])) for machine, offer in paid.items())
+            able = [(0, _paid(one, offer)) for offer, one in there if one is not None]
+            best = paid[_bought(able, sparing=False)[0].machine]
+            runs = {c.model: self._runs(c, held[best.machine]) for c in left}
+            opened += [_paid(one, best) for one in runs.values() if one is not None]
+            left = [c for c in left if runs[c.model] is None]
+        return opened
+
+    def _closed(self, first: LocalRecord, machine: Machine, larger: Machine) -> list[Candidate]:
+        """The models that the `machine` of the first does not run, and a larger one does."""
+        wanted = [c for c in self.wish.candidates() if not _within(c, first)]
+        closed = [c for c in wanted if self._runs(c, machine) is None]
+        return [c for c in closed if self._runs(c, larger) is not None]
 
     def _runs(self, candidate: Candidate, machine: Machine) -> LocalRecord | None:
         """A model on a machine in 4 bits and more, None where it does not run so."""
         one = _OnMachine(candidate, machine, self.wish, self.terms).found(every=False)
         return None if isinstance(one, RefusalRecord) or not one[0].wide else one[0]
+
+
+def _within(c: Candidate, record: LocalRecord) -> bool:
+    """Whether a model is no larger than the one that a machine runs, in all and in what a token uses."""
+    graph = load_generating(c.model).graph
+    return graph.params() <= record.params and graph.active_params() <= record.active_params
+
+
+def _paid(one: LocalRecord, offer: LocalRecord) -> LocalRecord:
+    """A model on what is for sale, at the price of that."""
+    return replace(one, item=offer.item, usd=offer.usd, covers=offer.covers)
 
 
 def _made(card: Chip, terms: Terms) -> str:
@@ -585,7 +620,7 @@ def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
     own = known.get(found.name) or next(
         (c for n, c in known.items() if named_config(n).name == found.name), None
     )
-    return own or Candidate(found.name, "", ())
+    return own or with_files(found.name)
 
 
 @per_snapshot
@@ -674,11 +709,12 @@ def _offered(max_usd: float, *, doubted: bool) -> list[_Offer]:
 
 def _sold(price: Capex) -> Iterator[_Offer]:
     """A price of something for a desk, and of as many of it as one computer takes."""
-    chip, systems = load_chips().get(price.chip.partition(":")[0]), systems_for(price.chip.partition(":")[0])
-    if chip is None or not {s.form for s in systems} & DESKS:
-        return
+    (chip, _), *_ = parse_machine(price.chip).cards
+    systems = systems_for(chip.id.partition(":")[0])
     if chip.kind == "cpu" and price.covers == "card":
         return  # a processor alone runs nothing: its memory is the larger part, and has no price here
+    if chip.kind != "cpu" and not {s.form for s in systems} & DESKS:
+        return
     item = f"{chip.name}, {price.item}" if BARE.fullmatch(price.item) else price.item
     words = item + (", used" if price.kind == "used" else "") + (f" ({price.doubt})" if price.doubt else "")
     held = max((s.chips_per_host for s in systems), default=1)

@@ -213,7 +213,9 @@ class PlansAsked:
     def _found(self) -> PlansFound:
         """What the search finds; the parts of a machine together are one of the plans."""
         room = np.inf if self.machine is None else self.machine.memory_bytes
-        tried = formats(self.model, self.context, self.terms, self.market.chips, room, every=self.every)
+        several = self.workload.task == "local" and max(self.market.limits.have.values(), default=1) > 1
+        asked = self.model, self.context, self.terms, self.market.chips, room
+        tried = formats(*asked, every=self.every, several=several)
         first = self.market.limits.first_alone
         space = Space.over(self.market, _widest_first(tried) if first else tried)
         plans = space.plans()

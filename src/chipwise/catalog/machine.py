@@ -192,10 +192,10 @@ def _card(part: str, text: str, find: Callable[[str], Chip], field: str) -> tupl
 
 
 def _hosted(
-    cards: Sequence[tuple[Chip, int]], host: MachineHost | None, host_memory: float | None
+    cards: Sequence[tuple[Chip, int]], host: MachineHost | None, host_memory: float | None, memory: str = ""
 ) -> MachineHost | None:
     """The processor beside cards with so much memory of its own (None: none is named): the one that is named, else the
-    usual one. Raises `UsageError` for cards that share one memory with it."""
+    usual one of this kind of `memory`. Raises `UsageError` for cards that share one memory with it."""
     if host_memory is None:
         return host
     unified = next((c for c, _ in cards if _unified(c)), None)
@@ -204,7 +204,7 @@ def _hosted(
         hint = f"name its size: {unified.id.partition(':')[0]}:{sizes[0]}" if sizes else "leave it out"
         what = f"{unified.id} shares one memory with its processor: it has no other"
         raise UsageError(what, hint, field="host_memory")
-    host = host or MachineHost(_usual(cards[0][0]), assumed=True)
+    host = host or MachineHost(_usual(cards[0][0], memory), assumed=True)
     return replace(host, chip=with_memory(host.chip, host_memory))
 
 
@@ -218,7 +218,7 @@ def parse_machine(
     processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` about `field`
     for what is no machine, `UnknownNameError` for a chip or option that does not exist.
     """
-    parts, usual, host_memory = _parts(text, host_memory, find, field)
+    parts, usual, host_memory, memory = _parts(text, host_memory, find, field)
     processors = [(c, n) for c, n in parts if c.kind == "cpu"]
     cards = [(c, n) for c, n in parts if c.kind != "cpu"]
     if len(processors) > 1:
@@ -229,8 +229,8 @@ def parse_machine(
         return Machine(((chip if host_memory is None else with_memory(chip, host_memory), sockets),))
     host = MachineHost(*processors[0]) if processors else None
     if host is None and usual and host_memory is None:
-        host = MachineHost(_usual(cards[0][0]), assumed=True)
-    host = _hosted(cards, host, host_memory)
+        host = MachineHost(_usual(cards[0][0], memory), assumed=True)
+    host = _hosted(cards, host, host_memory, memory)
     # the fastest memory is filled first
     cards.sort(key=lambda card: -(card[0].memory.bytes_per_s or 0.0))
     return Machine(tuple(cards), host)
@@ -238,21 +238,23 @@ def parse_machine(
 
 def _parts(
     text: str, host_memory: float | None, find: Callable[[str], Chip], field: str
-) -> tuple[list[tuple[Chip, int]], bool, float | None]:
-    """Named parts and their counts, whether a processor stands without its name, and the memory of the host."""
+) -> tuple[list[tuple[Chip, int]], bool, float | None, str]:
+    """Named parts and their counts, whether a processor stands without its name, the memory of the host, and its kind
+    ("": not said)."""
     counts: dict[str, tuple[Chip, int]] = {}
-    usual = False
+    usual, memory = False, ""
     for part in map(str.strip, SEPARATED.split(text.strip()) if joined(text) else [text]):
         unnamed = UNNAMED.fullmatch(part)
         if unnamed is not None and counts:
             usual = True
+            memory = next(iter(re.findall(r"ddr\d", part.lower())), memory)
             size = next((group for group in unnamed.groups() if group), None)
             if size is not None:
                 host_memory = memory_bytes(size, "memory of the computer")
             continue
         chip, count = _card(part, text, find, field)
         counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)
-    return list(counts.values()), usual, host_memory
+    return list(counts.values()), usual, host_memory, memory
 
 
 def with_host(machine: Machine, host_memory: float) -> Machine:
@@ -341,15 +343,33 @@ def studio() -> tuple[str, ...]:
     return tuple(_desk()["studio"]["networks"])
 
 
-def engine_line(runtime: str) -> tuple[str, str] | None:
-    """The name of the server of software that reads checkpoints, and what starts it; None where that is not known."""
+def with_files(model: str) -> Candidate:
+    """A model by its name in the catalogue, with the files that engines read where they are known, looked through by
+    `local` or not."""
+    known = next((c for c in candidates() if c.model == model), None)
+    return known or Candidate(model, "", (), **_desk()["files"].get(model, {}))
+
+
+def engine_line(runtime: str) -> tuple[str, str, str] | None:
+    """The name of the server of software that reads checkpoints, what starts it, and the option with which it converts
+    them while it loads ("": it reads converted ones alone); None where that is not known."""
     found = _desk()["engine"].get(runtime)
-    return None if found is None else (found[0], found[1])
+    return None if found is None else (found[0], found[1], found[2] if len(found) > 2 else "")
 
 
-def _usual(card: Chip) -> Chip:
-    """The processor that is taken to stand beside a card: that of the smallest machine which holds one."""
-    return get_chip(_desk()["hosts"][usual_form(card)])
+def converting() -> tuple[str, ...]:
+    """Software that converts a checkpoint while it loads it."""
+    return tuple(runtime for runtime, line in _desk()["engine"].items() if len(line) > 2)
+
+
+def _usual(card: Chip, memory: str = "") -> Chip:
+    """The processor that is taken to stand beside a card: that of the smallest machine which holds one, of the kind of
+    `memory` that was said ("": of the card's years)."""
+    hosts, form = _desk()["hosts"], usual_form(card)
+    older = memory == hosts["older"] or (not memory and card.year < hosts["until"])
+    return get_chip(
+        hosts[f"{form}_{hosts['older']}" if older and f"{form}_{hosts['older']}" in hosts else form]
+    )
 
 
 def usual_form(chip: Chip) -> str:

@@ -608,8 +608,8 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Capex:
-    """A purchase price that was read, for `chips` chips: `card` alone, or the whole `machine`; `doubt` says what
-    speaks against it ("" = nothing known)."""
+    """A purchase price that was read, for `chips` chips: `card` alone, or the whole `machine`, whose `chip` may be
+    parts with a size of memory (`machine.parse_machine`); `doubt` says what speaks against it ("" = nothing known)."""
 
     item: str
     chip: str

@@ -15,7 +15,7 @@ from chipwise.values import dataclass
 
 SHOWN = 12
 OPENED = 2
-"""models: of those that only a machine with more memory runs, named in the verdict."""
+"""machines with more memory that are named in the verdict, and models of those that only they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LocalReport(Answer[LocalRecord]):
     """The answer to `local`: models on a machine, or with `buy` machines with the most that each runs. `machine` is the
     one that was asked about ("": none), with what was assumed of it in `assumptions`. `benchmark` is what `score` is
     of. What to buy comes cheapest first where it is `sparing`, else fastest; `instead` is the rank of the first of the
-    other order, `opens` are models that only what has the most memory for the money runs."""
+    other order, `opens` are models that only what has more memory for the money runs, each on the best of it."""
 
     rows: ClassVar[str] = "models"
 
@@ -191,12 +191,17 @@ def _opens(report: LocalReport) -> str:
     """What larger models take."""
     if not report.opens:
         return ""
-    r, *others = report.opens
-    models = ", ".join(
-        f"{one.model.rpartition('/')[2]} at {_speed(one)} tokens/s" for one in (r, *others[: OPENED - 1])
-    )
-    more = f" and {len(report.opens) - OPENED} more" if len(report.opens) > OPENED else ""
-    return f" For larger models: {r.item} (${r.usd:,.0f}) also runs {models}{more}."
+    found: dict[str, list[LocalRecord]] = {}
+    for one in report.opens:
+        found.setdefault(one.item, []).append(one)
+    said = []
+    for mine in list(found.values())[:OPENED]:
+        models = ", ".join(
+            f"{one.model.rpartition('/')[2]} at {_speed(one)} tokens/s" for one in mine[:OPENED]
+        )
+        more = f" and {len(mine) - OPENED} more" if len(mine) > OPENED else ""
+        said.append(f"{mine[0].item} (${mine[0].usd:,.0f}) also runs {models}{more}")
+    return f" For larger models: {'; '.join(said)}."
 
 
 def _commands(commands: Mapping[str, str]) -> list[str]:

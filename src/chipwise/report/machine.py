@@ -40,7 +40,7 @@ COLUMNS = (
 )
 
 
-def _about(host: PrintedHost) -> str:
+def about(host: PrintedHost) -> str:
     """A host in words, of what is known of it."""
     several = "s" if host.sockets != 1 else ""
     known = {
@@ -62,7 +62,7 @@ def machine_view(report: DeviceReport) -> tuple[Table, ...]:
         return f"{head}: {text}" if text else ""
 
     foot = [
-        line("host", _about(report.host)),
+        line("host", about(report.host)),
         line("links", report.links),
         line("software", ", ".join(f"{name} {v}" for name, v in report.software.items())),
         *report.notes,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chipwise.catalog.machine import Candidate, candidates, engine_line
+from chipwise.catalog.checkpoints import published_as
+from chipwise.catalog.machine import Candidate, engine_line, with_files
 from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
 
 GGML = "llama.cpp"
 """The engine whose files LM Studio and Ollama read too, where it runs."""
+CONVERTED = frozenset(("fp8",))
+"""Formats that servers make of a checkpoint, and that no file of GGUF has."""
 DEFAULTS = frozenset(("q4_k_m", "mxfp4"))
 """Formats that the plain names of Ollama's library stand for."""
 
@@ -26,14 +29,22 @@ def desk_commands(
 ) -> dict[str, str]:
     """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
     run on the chip, `processor`: it is no card. There are `all_chips` of them."""
-    found: dict[str, str] = {}
-    if own := _stored(c, record, context):
+    own = _stored(c, record, context)
+    if own or (record.converted and record.precision in CONVERTED):
         return own
+    return _of_files(c, record, context, runtimes, _placed(record, processor, all_chips))
+
+
+def _of_files(
+    c: Candidate, record: PlanRecord, context: int, runtimes: Collection[str], placed: str
+) -> dict[str, str]:
+    """What starts engines that read files of their own, parts `placed` so."""
+    found: dict[str, str] = {}
     only, tag = _single(record.precision), record.precision.upper()
     gguf = c.gguf if GGML in runtimes else ""
     if gguf:
         file = _file(c, record.precision)
-        options = _placed(record, processor, all_chips) + _blind(c, record)
+        options = placed + _blind(c, record)
         found["llama.cpp"] = f"llama-server -hf {file} -c {context}{options}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and GGML in runtimes and record.precision in DEFAULTS:
@@ -47,8 +58,8 @@ def desk_commands(
 
 def repository_file(model: str, precision: str) -> str:
     """What llama.cpp downloads for a model in a format, REPOSITORY:FORMAT; "" where no repository is known."""
-    known = next((c for c in candidates() if c.model == model and c.gguf), None)
-    return _file(known, precision) if known else ""
+    known = with_files(model)
+    return _file(known, precision) if known.gguf else ""
 
 
 def _file(c: Candidate, precision: str) -> str:
@@ -62,11 +73,16 @@ def _single(precision: str) -> bool:
 
 def _stored(c: Candidate, record: PlanRecord, context: int) -> dict[str, str]:
     """What starts software that reads the checkpoint itself; none where that is not planned."""
-    line = None if record.converted else engine_line(record.runtime)
-    if line is None:
+    line, model, option = engine_line(record.runtime), c.model, ""
+    if line is None or (record.converted and record.precision not in CONVERTED):
         return {}
+    if record.converted:
+        model = published_as(c.model, record.precision)
+        option = "" if model else f" {line[2]} {record.precision}"
+        if not model and not line[2]:
+            return {}
     tp, pp = record.layout.tp, record.layout.pp
-    return {line[0]: line[1].format(model=c.model, tp=tp, pp=pp, context=context)}
+    return {line[0]: line[1].format(model=model or c.model, tp=tp, pp=pp, context=context) + option}
 
 
 def _placed(record: PlanRecord, processor: bool, all_chips: int) -> str:
