@@ -148,11 +148,11 @@ def families() -> Mapping[str, type]:
     """Classes of networks by the names of their families."""
     table = parse(shipped_text(TABLE))
     shared = table.pop(SHARED)["blocks"]
-    return {name: _family(name, row, shared) for name, row in table.items()}
+    return {name: family(name, row, shared) for name, row in table.items()}
 
 
-def _family(name: str, row: Mapping[str, Any], shared: Mapping[str, str]) -> type:
-    """The class of a family: fields by its `needs` and `has`, a method for each of its blocks."""
+def family(name: str, row: Mapping[str, Any], shared: Mapping[str, str]) -> type:
+    """The class of a family: fields by its `needs` and `has`, a method for each of its blocks and of the `shared`."""
     values = {key: tuple(v) if isinstance(v, list) else v for key, v in row.get("has", {}).items()}
     hints: dict[str, Any] = {
         key: tuple[tuple(map(type, v))] if isinstance(v, tuple) else type(v)  # type: ignore[misc]
@@ -223,4 +223,6 @@ def _number(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return getattr(_number(inner, names), name)
         case ast.Call(func=ast.Name(id=name), args=takes, keywords=[]) if name in FUNCTIONS:
             return FUNCTIONS[name](*(_number(each, names) for each in takes))
+        case ast.Name(id=name):
+            raise UsageError(f"{TABLE}: there is no '{name}'", f"known are {', '.join(names)}")
     raise UsageError(f"{TABLE}: '{ast.unparse(node)}' cannot be worked out", f"known are {', '.join(names)}")
