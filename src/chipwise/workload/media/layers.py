@@ -282,14 +282,31 @@ class Layers:
         return LayerBlock((), count, self._plain_bytes(count))
 
     def pointwise(
-        self, positions: float, width: float, passes: float, name: str, *, epilogue: bool = False
+        self,
+        positions: float,
+        width: float,
+        passes: float,
+        name: str,
+        *,
+        epilogue: bool = False,
+        alive: bool = True,
     ) -> LayerBlock:
-        """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing."""
+        """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing. Not `alive`:
+        what it reads is no tensor of that size."""
         elements = self.batch * positions * width
         op = pointwise(elements, passes * self.precision.bytes / 2.0, name=name)
         if epilogue:
             op = replace(op, dims={**op.dims, "epilogue": 1.0})
-        return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes)
+        return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes * alive)
+
+    def product(
+        self, rows: float, columns: float, inner: float, count: float, live: float, name: str
+    ) -> LayerBlock:
+        """`count` products of [rows, inner] and [inner, columns] in each sample, none of them weights; `live` values of
+        a sample are alive meanwhile and kept."""
+        p, held = self.precision.plain, self.bytes(1.0, live)
+        op = gemm(rows, columns, inner, p, p, batch=self.batch * count, name=name)
+        return LayerBlock((_once(op),), peak=held, kept=held)
 
     def norm(
         self, positions: float, width: int, kind: str = "layer", affine: bool = True, parts: int = 1

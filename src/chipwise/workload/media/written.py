@@ -10,6 +10,8 @@ the sizes that it takes; each becomes a method `net.NAME(layers, *sizes)`. Its r
 | reader.block n | a block of the network that a field holds |
 | rotary? rotate n d | only where that is neither 0, false nor empty |
 | layers x layer n d | so many, each with weights of its own |
+| layers times layer n d | the same weights so many times |
+| @samples layer n d | for so many in each sample |
 | both = n + m | a number by a name, in the rows that follow |
 | beside n d m w | while [n, d] and [m, w] are alive beside all of the block |
 
@@ -22,7 +24,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial, partialmethod
+from functools import cached_property, lru_cache, partial, partialmethod
 from typing import Any, ClassVar
 
 from chipwise.catalog.parsed import parse
@@ -69,13 +71,16 @@ _KINDS = {"int": int, "float": float, "str": str, "ints": tuple[int, ...]}
 
 @dataclass(frozen=True)
 class LayerRow:
-    """One row: a layer or a block (`word`) with what it takes, `when` and how often; or a `name` of a number."""
+    """One row: a layer or a block (`word`) with what it takes, `when`, how often (`again`: with the same
+    weights), `within` how many of each sample; or a `name` of a number."""
 
     word: str
     takes: tuple[ast.expr, ...]
     named: tuple[tuple[str, ast.expr], ...] = ()
     when: ast.expr | None = None
     count: ast.expr | None = None
+    again: bool = False
+    within: ast.expr | None = None
     name: str = ""
 
 
@@ -107,13 +112,18 @@ class WrittenNetwork:
         """Sides of what it takes must be multiples of this."""
         return int(_number(self._written.sides, vars(self)))
 
-    def _run(self, layers: Layers, *sizes: Any, name: str) -> LayerBlock:
-        """The layers of a block, in order."""
-        block = self._written.blocks[name]
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        """Fields, and numbers that follow from them."""
         names: dict[str, Any] = _WORDS | vars(self)
         for known, number in self._written.let.items():
             names[known] = _number(number, names)
-        names |= zip(block.sizes, sizes, strict=True)
+        return names
+
+    def _run(self, layers: Layers, *sizes: Any, name: str) -> LayerBlock:
+        """The layers of a block, in order."""
+        block = self._written.blocks[name]
+        names = self._named | dict(zip(block.sizes, sizes, strict=True))
         parts, held = list[LayerBlock](), 0.0
         for row in block.rows:
             if row.when is not None and not _number(row.when, names):
@@ -124,8 +134,12 @@ class WrittenNetwork:
             elif row.word == "beside":
                 held += sum(layers.bytes(n, w) for n, w in zip(given[::2], given[1::2], strict=True))
             else:
-                made = self._called(row.word, layers)(*given, **{k: _number(v, names) for k, v in row.named})
-                parts.append(made if row.count is None else _number(row.count, names) * made)
+                at = layers if row.within is None else layers.times(_number(row.within, names))
+                made = self._called(row.word, at)(*given, **{k: _number(v, names) for k, v in row.named})
+                if row.count is not None:
+                    count = _number(row.count, names)
+                    made = made.again(count) if row.again else count * made
+                parts.append(made)
         return join(*parts).beside(held) if held else join(*parts)
 
     def _called(self, word: str, layers: Layers) -> Callable[..., LayerBlock]:
@@ -189,13 +203,14 @@ def _row(line: str) -> LayerRow:
         return LayerRow("", (_parsed(number),), name=name.strip())
     words = line.split()
     when = _parsed(words.pop(0)[:-1]) if words[0].endswith("?") else None
-    count = _parsed(words[0]) if words[1:2] == ["x"] else None
-    word, *takes = words[2:] if count is not None else words
-    named = [each.partition("=") for each in takes if each.partition("=")[0].isidentifier() and "=" in each]
-    plain = takes[: len(takes) - len(named)]
-    return LayerRow(
-        word, tuple(map(_parsed, plain)), tuple((key, _parsed(v)) for key, _, v in named), when, count
-    )
+    within = _parsed(words.pop(0)[1:]) if words[0].startswith("@") else None
+    counted = words[1:2] in (["x"], ["times"])
+    count, again = (_parsed(words[0]), words[1] == "times") if counted else (None, False)
+    word, *takes = words[2:] if counted else words
+    pairs = [each.partition("=") for each in takes]
+    named = [(key, _parsed(value)) for key, sign, value in pairs if sign and key.isidentifier()]
+    plain = map(_parsed, takes[: len(takes) - len(named)])
+    return LayerRow(word, tuple(plain), tuple(named), when, count, again, within)
 
 
 def _parsed(text: str) -> ast.expr:
