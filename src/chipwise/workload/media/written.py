@@ -1,8 +1,8 @@
 """Families of networks that are written as rows, in `workload/data/network_families.toml`: a row is a layer.
 
-A family says the fields that its parts have (`needs` without a default, `has` with one), of which sides of what it
-takes must be a `multiple`, numbers that follow from the fields (`let`), and blocks. The key of a block is its name and
-the sizes that it takes; each becomes a method `net.NAME(layers, *sizes)`. Its rows, in order:
+A family says the fields that its parts have (`needs` without a type is a whole number, `has` has a default), numbers
+that follow from the fields (`let`: one is the `multiple` that sides of what it takes must be), and blocks. The key of a
+block is its name and the sizes that it takes; each becomes a method `net.NAME(layers, *sizes)`. Its rows, in order:
 
 | row | is |
 |---|---|
@@ -94,12 +94,11 @@ class WrittenBlock:
 
 @dataclass(frozen=True)
 class WrittenFamily:
-    """What all networks of a family have: blocks by their names, numbers that follow from fields, sides."""
+    """What all networks of a family have: blocks by their names, and numbers that follow from fields."""
 
     name: str
     blocks: Mapping[str, WrittenBlock]
     let: Mapping[str, ast.expr]
-    sides: ast.expr
 
 
 class WrittenNetwork:
@@ -107,10 +106,11 @@ class WrittenNetwork:
 
     _written: ClassVar[WrittenFamily]
 
-    @property
-    def multiple(self) -> int:
-        """Sides of what it takes must be multiples of this."""
-        return int(_number(self._written.sides, vars(self)))
+    def __getattr__(self, name: str) -> Any:
+        """A number that follows from the fields, as another attribute of the network."""
+        if name not in self._written.let:
+            raise AttributeError(f"{self._written.name} has no {name}")
+        return self._named[name]
 
     @cached_property
     def _named(self) -> dict[str, Any]:
@@ -178,8 +178,8 @@ def family(name: str, row: Mapping[str, Any], shared: Mapping[str, str]) -> type
         called, *sizes = said.split()
         blocks[called] = WrittenBlock(tuple(sizes), _rows(text))
     methods = {called: partialmethod(WrittenNetwork._run, name=called) for called in blocks}
-    let = {key: _parsed(text) for key, text in row.get("let", {}).items()}
-    written = WrittenFamily(name, blocks, let, _parsed(str(row.get("multiple", 1))))
+    let = {key: _parsed(text) for key, text in ({"multiple": "1"} | row.get("let", {})).items()}
+    written = WrittenFamily(name, blocks, let)
     body = {
         **methods,
         **values,
