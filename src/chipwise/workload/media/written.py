@@ -7,7 +7,6 @@ block is its name and the sizes that it takes; each becomes a method `net.NAME(l
 | row | is |
 |---|---|
 | linear n d 3*d name='qkv' | a layer of `Layers`, with what it takes; or another block of the family or of all |
-| reader.block n | a block of the network that a field holds |
 | rotary? rotate n d | only where that is neither 0, false nor empty |
 | layers x layer n d | so many, each with weights of its own |
 | layers times layer n d | the same weights so many times |
@@ -66,7 +65,7 @@ _OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
 }
 _WORDS = {"yes": True, "no": False}
-_KINDS = {"int": int, "float": float, "str": str, "ints": tuple[int, ...]}
+_KINDS = {"int": int, "float": float, "ints": tuple[int, ...]}
 
 
 @dataclass(frozen=True)
@@ -144,9 +143,6 @@ class WrittenNetwork:
 
     def _called(self, word: str, layers: Layers) -> Callable[..., LayerBlock]:
         """The layer or the block of that word."""
-        field, _, method = word.rpartition(".")
-        if field:
-            return partial(getattr(getattr(self, field), method), layers)
         if word in self._written.blocks:
             return partial(self._run, layers, name=word)
         found: Callable[..., LayerBlock] | None = getattr(layers, word, None)
@@ -234,8 +230,6 @@ def _number(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return _number(inner, names)[_number(place, names)]
         case ast.Tuple(elts=inner):
             return tuple(_number(each, names) for each in inner)
-        case ast.Attribute(value=inner, attr=name) if not name.startswith("_"):
-            return getattr(_number(inner, names), name)
         case ast.Call(func=ast.Name(id=name), args=takes, keywords=[]) if name in FUNCTIONS:
             return FUNCTIONS[name](*(_number(each, names) for each in takes))
         case ast.Name(id=name):
