@@ -22,6 +22,7 @@ from chipwise.workload.media.parts import classes, read_part
 from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.vae import ImageVAE
+from chipwise.workload.media.written import family
 from chipwise.workload.pipeline import Pipeline, Stage
 
 LAYERS = Layers()
@@ -997,6 +998,34 @@ def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
 )
 def test_classes_of_diffusers_by_their_defaults(kind: str, counted: int) -> None:
     assert stages(from_parts({**SDXL, "unet": {"_class_name": kind}}))["denoiser"].parameters == counted
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [("cogview4-6b", 6_369_118_272), ("auraflow", 6_842_876_928), ("dit-xl-2-256", 675_129_632)],
+)
+def test_families_that_are_data_alone_have_the_parameters_of_their_code(name: str, counted: int) -> None:
+    """As diffusers 0.42 builds them; DiT's own code, whose paper says 118.6 x 10^9 multiply-adds at 256 pixels."""
+    made = pipeline(name, guidance=1.0)
+    assert stages(made)["denoiser"].parameters == counted
+    if name.startswith("dit"):
+        products = [n * float(op.flops) for n, op in stages(made)["denoiser"].ops if op.kind != "pointwise"]
+        assert sum(products) / 2e9 == pytest.approx(118.6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("linear n 4 w extra", "no 'extra'"),
+        ("linear n 4 n.__class__", "cannot be worked out"),
+        ("mamba n 4", "no layer 'mamba'"),
+        ("_plain_bytes n", "no layer '_plain_bytes'"),
+    ],
+)
+def test_a_row_of_a_family_that_cannot_be_read_is_named(rows: str, says: str) -> None:
+    made = family("own", {"needs": ["w"], "blocks": {"block n": rows}}, {})
+    with pytest.raises(UsageError, match=says):
+        made(w=8).block(LAYERS, 2)
 
 
 def test_what_a_folder_leaves_out_is_said() -> None:

@@ -1,10 +1,11 @@
 """Networks other than language models, built in: generators of images and video, encoders of text, pictures and sound,
 recommenders. `pipeline(name)` writes one out as stages of operators for a batch and a size.
 
-`layers` makes blocks of operators. `unet`, `dit`, `vae`, `shape`, `text`, `vision`, `tower`, `cnn`, `detect`,
-`speech`, `voice`, `structure`, `recommender` and `sized` hold families as dataclasses of dimensions;
-`workload/data/media_models.toml` holds the dimensions of published models with their sources. `facts` reads them,
-`parts` reads the configurations of a diffusers folder, and `assemble` puts the parts of a request together.
+`layers` makes blocks of operators. Families of networks are rows of `workload/data/network_families.toml`, which
+`written` reads, where layers follow one another; `unet`, `vae`, `text`, `vision`, `tower`, `cnn`, `detect`, `speech`,
+`voice`, `recommender` and `sized` hold the others as dataclasses of dimensions. `workload/data/media_models.toml` holds
+the dimensions of published models with their sources. `facts` reads them, `parts` reads the configurations of a
+diffusers folder, and `assemble` puts the parts of a request together.
 """
 
 from importlib import import_module

@@ -14,34 +14,6 @@ from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
-def conv_norm(
-    layers: Layers,
-    grid: Grid,
-    channels: tuple[int, int],
-    kernel: int = 3,
-    stride: int = 1,
-    groups: int = 1,
-    act: str = "relu",
-) -> LayerBlock:
-    """A convolution of (inputs, filters) without offset, a batch norm and an activation ("": none)."""
-    inputs, filters = channels
-    size = size_of(shrunk(grid, stride))
-    last = layers.act(size, filters, act) if act else LayerBlock()
-    return join(
-        layers.conv(grid, inputs, filters, kernel, stride, groups, False),
-        layers.norm(size, filters, "batch"),
-        last,
-    )
-
-
-def squeeze(layers: Layers, grid: Grid, width: int, inner: int) -> LayerBlock:
-    """A mean over positions, two matrices on it, and every channel scaled by the outcome."""
-    size = size_of(grid)
-    pool = layers.pointwise(size, width, 1.0, "pool")
-    matrices = layers.linear(1, width, inner) + layers.linear(1, inner, width)
-    return join(pool, matrices, layers.pointwise(size, width, 2.0, "scale"))
-
-
 @dataclass(frozen=True, kw_only=True)
 class ResNet:
     """ResNet, ResNeXt and wide ones: four levels of residual blocks.
@@ -70,10 +42,10 @@ class ResNet:
     ) -> tuple[LayerBlock, list[tuple[Grid, int]]]:
         """All but the head, with as many levels as `strides`, and (grid, width) after each level."""
         layers = replace(layers, training=layers.training and not self.frozen)
-        stem = conv_norm(layers, grid, (3, 32), 3, 2) if self.deep else conv_norm(layers, grid, (3, 64), 7, 2)
+        stem = layers.conv_norm(grid, (3, 32), 3, 2) if self.deep else layers.conv_norm(grid, (3, 64), 7, 2)
         grid = shrunk(grid, 2)
         if self.deep:
-            stem += conv_norm(layers, grid, (32, 32)) + conv_norm(layers, grid, (32, 64))
+            stem += layers.conv_norm(grid, (32, 32)) + layers.conv_norm(grid, (32, 64))
         stem += layers.pointwise(size_of(grid), 64, 1.25, "max_pool")
         grid, width, levels = shrunk(grid, 2), 64, []
         parts = [stem.frozen() if self.frozen else stem]
@@ -111,18 +83,18 @@ class ResNet:
         early = stride if self.early else 1
         if self.bottleneck:
             convs = join(
-                conv_norm(layers, grid, (inputs, middle), 1, early),
-                conv_norm(layers, shrunk(grid, early), (middle, middle), 3, stride // early, self.groups),
-                conv_norm(layers, after, (middle, out), 1, act=""),
+                layers.conv_norm(grid, (inputs, middle), 1, early),
+                layers.conv_norm(shrunk(grid, early), (middle, middle), 3, stride // early, self.groups),
+                layers.conv_norm(after, (middle, out), 1, act=""),
             )
         else:
-            convs = conv_norm(layers, grid, (inputs, out), 3, stride) + conv_norm(
-                layers, after, (out, out), act=""
+            convs = layers.conv_norm(grid, (inputs, out), 3, stride) + layers.conv_norm(
+                after, (out, out), act=""
             )
         short = LayerBlock()
         if inputs != out or stride > 1:
             near = after if self.deep else grid
-            short = conv_norm(layers, near, (inputs, out), 1, 1 if self.deep else stride, act="").branch(held)
+            short = layers.conv_norm(near, (inputs, out), 1, 1 if self.deep else stride, act="").branch(held)
         size = size_of(after)
         return join(convs.beside(held), short, layers.residual(size, out), layers.act(size, out, "relu"))
 
@@ -150,7 +122,7 @@ class Mobile:
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
-        parts, width = [conv_norm(layers, grid, (3, self.stem), 3, 2, act=self.act)], self.stem
+        parts, width = [layers.conv_norm(grid, (3, self.stem), 3, 2, act=self.act)], self.stem
         grid = shrunk(grid, 2)
         for row in self.rows:
             for i in range(row[5]):
@@ -158,7 +130,7 @@ class Mobile:
                 parts.append(self._residual(layers, grid, width, row, step))
                 grid, width = shrunk(grid, step), row[4]
         body, head = self.late or self.head, self.head
-        parts.append(conv_norm(layers, grid, (width, body), 1, act=self.act))
+        parts.append(layers.conv_norm(grid, (width, body), 1, act=self.act))
         parts.append(layers.pointwise(size_of(grid), body, 1.0, "pool"))
         if self.late:
             parts += [layers.linear(1, body, head), layers.act(1, head, self.act)]
@@ -171,231 +143,26 @@ class Mobile:
         inner, after = _rounded(width * expand / 10), shrunk(grid, stride)
         base = inner if self.inner_squeeze else width
         narrow = _rounded(base * ratio / 100) if self.inner_squeeze else int(base * ratio / 100)
-        gate = squeeze(layers, after, inner, narrow) if ratio else LayerBlock()
+        gate = layers.squeeze(after, inner, narrow) if ratio else LayerBlock()
         same = width == out and stride == 1
         add = layers.residual(size_of(after), out) if same else LayerBlock()
         if kind == 3:
-            return conv_norm(layers, grid, (width, out), kernel, stride, act=self.act) + add
+            return layers.conv_norm(grid, (width, out), kernel, stride, act=self.act) + add
         first = LayerBlock()
         if kind == 2:
-            first = conv_norm(layers, grid, (width, inner), kernel, stride, act=self.act)
+            first = layers.conv_norm(grid, (width, inner), kernel, stride, act=self.act)
         else:
             if kind == 1:
-                first = conv_norm(layers, grid, (width, inner), 1, act=self.act)
-            first += conv_norm(layers, grid, (inner, inner), kernel, stride, inner, self.act)
+                first = layers.conv_norm(grid, (width, inner), 1, act=self.act)
+            first += layers.conv_norm(grid, (inner, inner), kernel, stride, inner, self.act)
         held = layers.bytes(size_of(grid), width) if same else 0.0
-        return (first + gate + conv_norm(layers, after, (inner, out), 1, act="")).beside(held) + add
+        return (first + gate + layers.conv_norm(after, (inner, out), 1, act="")).beside(held) + add
 
 
 def _rounded(width: float) -> int:
     """To a multiple of 8, not below 90 % of it (as the authors of MobileNet round)."""
     near = max(8, int(width + 4) // 8 * 8)
     return near + 8 if near < 0.9 * width else near
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvNeXt:
-    """Depthwise 7 x 7 convolutions and matrices over channels. `second`: a response norm instead of learned scales."""
-
-    widths: tuple[int, ...]
-    depths: tuple[int, ...]
-    second: bool = False
-    classes: int = 1000
-
-    multiple: ClassVar[int] = 1
-    """Sides are padded to whole positions."""
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        w, parts = 3, []
-        for level, (out, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
-            step = 2 if level else 4
-            norm = layers.norm(size_of(grid), w) if level else LayerBlock()
-            parts += [norm, layers.conv(grid, w, out, step, step)]
-            grid, w = shrunk(grid, step), out
-            n = size_of(grid)
-            parts += (
-                [depth * self._layer(layers, grid, w)]
-                if level
-                else [layers.norm(n, w), depth * self._layer(layers, grid, w)]
-            )
-        pool = layers.pointwise(size_of(grid), w, 1.0, "pool")
-        return join(*parts, pool, layers.norm(1, w), layers.linear(1, w, self.classes, name="head"))
-
-    def _layer(self, layers: Layers, grid: Grid, w: int) -> LayerBlock:
-        n = size_of(grid)
-        scale = (
-            layers.parameter(8 * w) + layers.pointwise(n, 4 * w, 3.0, "response_norm")
-            if self.second
-            else LayerBlock()
-        )
-        return join(
-            layers.conv(grid, w, w, 7, 1, w),
-            layers.norm(n, w),
-            layers.linear(n, w, 4 * w),
-            layers.act(n, 4 * w),
-            scale,
-            layers.linear(n, 4 * w, w),
-            LayerBlock()
-            if self.second
-            else layers.parameter(w) + layers.pointwise(n, w, 2.0, "scale", epilogue=True),
-            layers.residual(n, w),
-        ).beside(layers.bytes(n, w))
-
-
-@dataclass(frozen=True, kw_only=True)
-class VGG:
-    """Plain convolutions of width 64 to 512 between five halvings, three large matrices. `depths` per level."""
-
-    depths: tuple[int, ...]
-    classes: int = 1000
-
-    multiple: ClassVar[int] = 32
-    """Five halvings."""
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        parts, w = [], 3
-        for out, depth in zip((64, 128, 256, 512, 512), self.depths, strict=True):
-            for _ in range(depth):
-                parts += [layers.conv(grid, w, out), layers.act(size_of(grid), out, "relu")]
-                w = out
-            parts.append(layers.pointwise(size_of(grid), out, 1.25, "max_pool"))
-            grid = shrunk(grid, 2)
-        # the first matrix is a convolution that covers 7 x 7 positions
-        places = max(1, size_of(tuple(side - 6 for side in grid)))
-        first = layers.linear(places, 49 * w, 4096) + layers.act(places, 4096, "relu")
-        second = layers.linear(places, 4096, 4096) + layers.act(places, 4096, "relu")
-        return join(*parts, first, second, layers.linear(1, 4096, self.classes, name="head"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DenseNet:
-    """Each layer sees all before it in its level: 1 x 1 to four times `growth`, then 3 x 3 to `growth`."""
-
-    depths: tuple[int, ...]
-    growth: int = 32
-    stem: int = 64
-    classes: int = 1000
-
-    multiple: ClassVar[int] = 1
-    """Sides are padded to whole positions."""
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        parts, w, g = [conv_norm(layers, grid, (3, self.stem), 7, 2)], self.stem, self.growth
-        grid = shrunk(grid, 2)
-        parts.append(layers.pointwise(size_of(grid), w, 1.25, "max_pool"))
-        grid = shrunk(grid, 2)
-        for level, depth in enumerate(self.depths):
-            n = size_of(grid)
-            for _ in range(depth):
-                parts += [
-                    layers.norm(n, w, "batch"),
-                    layers.act(n, w, "relu"),
-                    conv_norm(layers, grid, (w, 4 * g), 1),
-                    layers.conv(grid, 4 * g, g, bias=False).beside(layers.bytes(n, w)),
-                    layers.pointwise(n, w + g, 2.0, "concat"),
-                ]
-                w += g
-            parts += [layers.norm(n, w, "batch"), layers.act(n, w, "relu")]
-            if level < len(self.depths) - 1:
-                parts += [
-                    layers.conv(grid, w, w // 2, 1, bias=False),
-                    layers.pointwise(n, w // 2, 1.25, "pool"),
-                ]
-                grid, w = shrunk(grid, 2), w // 2
-        return join(
-            *parts,
-            layers.pointwise(size_of(grid), w, 1.0, "pool"),
-            layers.linear(1, w, self.classes, name="head"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegNet:
-    """RegNetY: bottlenecks of one width with groups of `group` channels and a squeeze of a quarter of the input."""
-
-    widths: tuple[int, ...]
-    depths: tuple[int, ...]
-    group: int
-    stem: int = 32
-    squeezed: bool = True
-    classes: int = 1000
-
-    multiple: ClassVar[int] = 1
-    """Sides are padded to whole positions."""
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        parts, w = [conv_norm(layers, grid, (3, self.stem), 3, 2)], self.stem
-        grid = shrunk(grid, 2)
-        for out, depth in zip(self.widths, self.depths, strict=True):
-            parts.append(self._residual(layers, grid, w, out, 2))
-            grid, w = shrunk(grid, 2), out
-            parts.append((depth - 1) * self._residual(layers, grid, w, w, 1))
-        return join(
-            *parts,
-            layers.pointwise(size_of(grid), w, 1.0, "pool"),
-            layers.linear(1, w, self.classes, name="head"),
-        )
-
-    def _residual(self, layers: Layers, grid: Grid, w: int, out: int, stride: int) -> LayerBlock:
-        after = shrunk(grid, stride)
-        gate = squeeze(layers, after, out, round(w / 4)) if self.squeezed else LayerBlock()
-        short = (
-            conv_norm(layers, grid, (w, out), 1, stride, act="") if stride > 1 or w != out else LayerBlock()
-        )
-        n = size_of(after)
-        return join(
-            conv_norm(layers, grid, (w, out), 1),
-            conv_norm(layers, grid, (out, out), 3, stride, out // self.group),
-            gate,
-            conv_norm(layers, after, (out, out), 1, act=""),
-            short,
-            layers.residual(n, out),
-            layers.act(n, out, "relu"),
-        ).beside(layers.bytes(size_of(grid), w))
-
-
-@dataclass(frozen=True, kw_only=True)
-class RRDB:
-    """ESRGAN, Real-ESRGAN: `blocks` of three dense groups, in which four convolutions of `growth` filters each see all
-    before them, then two doublings of both sides. `fold`: pixels along a side that become channels first."""
-
-    blocks: int = 23
-    width: int = 64
-    growth: int = 32
-    fold: int = 1
-
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return self.fold
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        grid, w, g = shrunk(grid, self.fold), self.width, self.growth
-        n, dense = size_of(grid), []
-        for entry in range(w, w + 4 * g, g):
-            dense += [layers.conv(grid, entry, g), layers.act(n, g, "leaky")]
-            dense.append(layers.pointwise(n, entry + g, 2.0, "concat"))
-        group = join(*dense, layers.conv(grid, w + 4 * g, w), layers.residual(n, w)).beside(
-            layers.bytes(n, w)
-        )
-        parts = [
-            layers.conv(grid, 3 * self.fold**2, w),
-            self.blocks * (3 * group + layers.residual(n, w)),
-            layers.conv(grid, w, w),
-            layers.residual(n, w),
-        ]
-        for _ in range(2):
-            grid = tuple(2 * side for side in grid)
-            parts.append(layers.pointwise(size_of(grid), w, 1.25, "upsample"))
-            parts += [layers.conv(grid, w, w), layers.act(size_of(grid), w, "leaky")]
-        return join(
-            *parts, layers.conv(grid, w, w), layers.act(size_of(grid), w, "leaky"), layers.conv(grid, w, 3)
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

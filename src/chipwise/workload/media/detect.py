@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from chipwise.errors import UsageError
 from chipwise.values import dataclass
-from chipwise.workload.media.cnn import ResNet, conv_norm
+from chipwise.workload.media.cnn import ResNet
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 from chipwise.workload.op import pointwise
 
@@ -184,8 +184,8 @@ class SSD:
         for i, (out, middle) in enumerate(((512, 256), (512, 256), (256, 128), (256, 128), (256, 128))):
             after = shrunk(grid, 2) if i < 3 else tuple(max(1, side - 2) for side in grid)
             parts += [
-                conv_norm(layers, grid, (w, middle), 1),
-                conv_norm(layers, grid, (middle, out), 3, 2 if i < 3 else 1),
+                layers.conv_norm(grid, (w, middle), 1),
+                layers.conv_norm(grid, (middle, out), 3, 2 if i < 3 else 1),
             ]
             grid, w = after, out
             heads.append((grid, w, 6 if i < 3 else 4))
@@ -274,7 +274,7 @@ class YOLO:
         entry, out = widths
         match module:
             case "Conv":
-                return conv_norm(layers, grid, widths, int(words[0]), int(words[1]), act="silu")
+                return layers.conv_norm(grid, widths, int(words[0]), int(words[1]), act="silu")
             case "C2f":
                 each = _bottleneck(layers, grid, out // 2, out // 2, "add" in words)
                 return _split(layers, grid, (entry, out // 2, out), depth, each)
@@ -292,14 +292,14 @@ class YOLO:
                 return self._areas(layers, grid, widths, depth, int(words[0]))
             case "SCDown":
                 first, second = (int(word) for word in words)
-                down = conv_norm(layers, grid, (out, out), first, second, out, act="")
-                return conv_norm(layers, grid, widths, 1, act="silu") + down
+                down = layers.conv_norm(grid, (out, out), first, second, out, act="")
+                return layers.conv_norm(grid, widths, 1, act="silu") + down
             case "SPPF":
                 return join(
-                    conv_norm(layers, grid, (entry, entry // 2), 1, act="silu"),
+                    layers.conv_norm(grid, (entry, entry // 2), 1, act="silu"),
                     3 * layers.pointwise(size_of(grid), entry // 2, 2.0, "max_pool"),
                     layers.pointwise(size_of(grid), 2 * entry, 2.0, "concat"),
-                    conv_norm(layers, grid, (2 * entry, out), 1, act="silu"),
+                    layers.conv_norm(grid, (2 * entry, out), 1, act="silu"),
                 )
             case "C2PSA":  # with one block: PSA of YOLOv10
                 return _attended(layers, grid, out, depth)
@@ -316,21 +316,21 @@ class YOLO:
         half = out // 2
         inner, added = int(self.feed * half), self.feed < 2.0
         attended = join(
-            conv_norm(layers, grid, (half, 3 * half), 1, act=""),
+            layers.conv_norm(grid, (half, 3 * half), 1, act=""),
             layers.attention(n / max(areas, 1), n / max(areas, 1), half // 32, 32, windows=max(areas, 1)),
-            conv_norm(layers, grid, (half, half), 7, groups=half, act=""),
-            conv_norm(layers, grid, (half, half), 1, act=""),
+            layers.conv_norm(grid, (half, half), 7, groups=half, act=""),
+            layers.conv_norm(grid, (half, half), 1, act=""),
             2 * layers.residual(n, half),
-            conv_norm(layers, grid, (half, inner), 1, act="silu"),
-            conv_norm(layers, grid, (inner, half), 1, act=""),
+            layers.conv_norm(grid, (half, inner), 1, act="silu"),
+            layers.conv_norm(grid, (inner, half), 1, act=""),
             layers.residual(n, half),
         )
         both = layers.parameter(out) + layers.residual(n, out) if added and areas else LayerBlock()
         return join(
-            conv_norm(layers, grid, (entry, half), 1, act="silu"),
+            layers.conv_norm(grid, (entry, half), 1, act="silu"),
             depth * (2 * attended if areas else _c3k(layers, grid, half)),
             layers.pointwise(n, (1 + depth) * half, 2.0, "concat"),
-            conv_norm(layers, grid, ((1 + depth) * half, out), 1, act="silu"),
+            layers.conv_norm(grid, ((1 + depth) * half, out), 1, act="silu"),
             both,
         )
 
@@ -347,14 +347,14 @@ class YOLO:
         for place, entry in levels:
             for inner, values in heads:
                 parts += [
-                    conv_norm(layers, place, (entry, inner), act="silu"),
-                    conv_norm(layers, place, (inner, inner), act="silu"),
+                    layers.conv_norm(place, (entry, inner), act="silu"),
+                    layers.conv_norm(place, (inner, inner), act="silu"),
                     layers.conv(place, inner, values, 1),
                 ]
             for inner in (entry, names):
                 if light:
-                    parts.append(conv_norm(layers, place, (inner, inner), groups=inner, act="silu"))
-                parts.append(conv_norm(layers, place, (inner, names), 1 if light else 3, act="silu"))
+                    parts.append(layers.conv_norm(place, (inner, inner), groups=inner, act="silu"))
+                parts.append(layers.conv_norm(place, (inner, names), 1 if light else 3, act="silu"))
             parts.append(layers.conv(place, names, self.classes, 1))
         seen = sum(size_of(place) for place, _ in levels)
         parts += [
@@ -368,18 +368,18 @@ class YOLO:
         """32 masks of twice the sides, of which each object takes a sum."""
         w, twice = self._filters(self.masks), tuple(2 * side for side in place)
         return join(
-            conv_norm(layers, place, (entry, w), act="silu"),
+            layers.conv_norm(place, (entry, w), act="silu"),
             layers.linear(size_of(place), w, 4 * w, False) + layers.parameter(w),  # kernel 2, stride 2
-            conv_norm(layers, twice, (w, w), act="silu"),
-            conv_norm(layers, twice, (w, self.more), 1, act="silu"),
+            layers.conv_norm(twice, (w, w), act="silu"),
+            layers.conv_norm(twice, (w, self.more), 1, act="silu"),
         )
 
 
 def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool = True) -> LayerBlock:
     """Two convolutions of 3 x 3 through `middle` channels; `add`: the input is added to what comes out."""
     both = join(
-        conv_norm(layers, grid, (width, middle), act="silu"),
-        conv_norm(layers, grid, (middle, width), act="silu"),
+        layers.conv_norm(grid, (width, middle), act="silu"),
+        layers.conv_norm(grid, (middle, width), act="silu"),
     )
     return both + layers.residual(size_of(grid), width) if add else both
 
@@ -390,10 +390,10 @@ def _split(
     """(inputs, inner, outputs): two halves of the inner width, `depth` blocks on the second, all of them joined."""
     entry, half, out = widths
     return join(
-        conv_norm(layers, grid, (entry, 2 * half), 1, act="silu"),
+        layers.conv_norm(grid, (entry, 2 * half), 1, act="silu"),
         depth * each,
         layers.pointwise(size_of(grid), (2 + depth) * half, 2.0, "concat"),
-        conv_norm(layers, grid, ((2 + depth) * half, out), 1, act="silu"),
+        layers.conv_norm(grid, ((2 + depth) * half, out), 1, act="silu"),
     )
 
 
@@ -401,26 +401,26 @@ def _c3k(layers: Layers, grid: Grid, width: int) -> LayerBlock:
     """Two bottlenecks on one of two halves, which are joined."""
     half = width // 2
     return join(
-        2 * conv_norm(layers, grid, (width, half), 1, act="silu"),
+        2 * layers.conv_norm(grid, (width, half), 1, act="silu"),
         2 * _bottleneck(layers, grid, half, half),
         layers.pointwise(size_of(grid), width, 2.0, "concat"),
-        conv_norm(layers, grid, (width, width), 1, act="silu"),
+        layers.conv_norm(grid, (width, width), 1, act="silu"),
     )
 
 
 def _compact(layers: Layers, grid: Grid, width: int, large: bool) -> LayerBlock:
     """A matrix to twice the width and one back, depthwise convolutions before, between and after."""
     twice = 2 * width
-    middle = conv_norm(layers, grid, (twice, twice), groups=twice, act="silu")
+    middle = layers.conv_norm(grid, (twice, twice), groups=twice, act="silu")
     if large:
-        middle += conv_norm(layers, grid, (twice, twice), 7, groups=twice, act="")
+        middle += layers.conv_norm(grid, (twice, twice), 7, groups=twice, act="")
         middle += layers.residual(size_of(grid), twice)
-    near = conv_norm(layers, grid, (width, width), groups=width, act="silu")
+    near = layers.conv_norm(grid, (width, width), groups=width, act="silu")
     return join(
         2 * near,
-        conv_norm(layers, grid, (width, twice), 1, act="silu"),
+        layers.conv_norm(grid, (width, twice), 1, act="silu"),
         middle,
-        conv_norm(layers, grid, (twice, width), 1, act="silu"),
+        layers.conv_norm(grid, (twice, width), 1, act="silu"),
         layers.residual(size_of(grid), width),
     )
 
@@ -430,14 +430,14 @@ def _psa(layers: Layers, grid: Grid, half: int) -> LayerBlock:
     n, heads = size_of(grid), max(half // 64, 1)
     keys = half // heads // 2
     return join(
-        conv_norm(layers, grid, (half, 2 * heads * keys + half), 1, act=""),
+        layers.conv_norm(grid, (half, 2 * heads * keys + half), 1, act=""),
         # scores of `keys` and sums of twice that: as one and a half times `keys` both ways
         layers.attention(n, n, heads, 3 * keys // 2),
-        conv_norm(layers, grid, (half, half), groups=half, act=""),
-        conv_norm(layers, grid, (half, half), 1, act=""),
+        layers.conv_norm(grid, (half, half), groups=half, act=""),
+        layers.conv_norm(grid, (half, half), 1, act=""),
         2 * layers.residual(n, half),
-        conv_norm(layers, grid, (half, 2 * half), 1, act="silu"),
-        conv_norm(layers, grid, (2 * half, half), 1, act=""),
+        layers.conv_norm(grid, (half, 2 * half), 1, act="silu"),
+        layers.conv_norm(grid, (2 * half, half), 1, act=""),
         layers.residual(n, half),
     )
 
@@ -446,8 +446,8 @@ def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> LayerBlock:
     """Half of the width through `depth` times attention and a feed-forward."""
     n = size_of(grid)
     return join(
-        conv_norm(layers, grid, (width, width), 1, act="silu"),
+        layers.conv_norm(grid, (width, width), 1, act="silu"),
         depth * _psa(layers, grid, width // 2),
         layers.pointwise(n, width, 2.0, "concat"),
-        conv_norm(layers, grid, (width, width), 1, act="silu"),
+        layers.conv_norm(grid, (width, width), 1, act="silu"),
     )

@@ -16,47 +16,26 @@ from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.workload.media import (
     cnn,
-    dit,
     recommender,
-    shape,
     sized,
     speech,
-    structure,
     text,
     unet,
     vae,
     vision,
     voice,
+    written,
 )
 from chipwise.workload.media import detect as detectors
 
 KINDS: Mapping[str, type] = {
     "unet": unet.UNet,
     "controlnet": unet.ControlNet,
-    "joint": dit.JointTransformer,
-    "shared": dit.SharedTransformer,
-    "stream": dit.StreamTransformer,
-    "cross": dit.CrossTransformer,
-    "paired": dit.PairedTransformer,
-    "cog": dit.CogTransformer,
-    "mochi": dit.MochiTransformer,
-    "window": dit.WindowTransformer,
-    "kandinsky": dit.KandinskyTransformer,
-    "sana": dit.SanaTransformer,
-    "hunyuan-dit": dit.HunyuanDiT,
     "image-vae": vae.ImageVAE,
     "wan-vae": vae.WanVAE,
     "causal-vae": vae.CausalVAE,
-    "ltx-vae": vae.LtxVAE,
     "packed-vae": vae.PackedVAE,
     "mochi-vae": vae.MochiVAE,
-    "deep-vae": vae.DeepVAE,
-    "shape-vae": shape.ShapeVAE,
-    "skipping": shape.SkippingTransformer,
-    "triplane": shape.Triplane,
-    "voxel-flow": shape.VoxelFlow,
-    "voxel-grid": shape.VoxelGrid,
-    "voxel-decoder": shape.VoxelDecoder,
     "text": text.TextEncoder,
     "t5": text.T5,
     "decoder": text.TextDecoder,
@@ -64,20 +43,13 @@ KINDS: Mapping[str, type] = {
     "seq2seq": text.SeqToSeq,
     "vit": vision.ViT,
     "dpt": vision.DPT,
-    "swin": vision.Swin,
     "sam": vision.SAM,
     "sam2": vision.SAM2,
-    "segformer": vision.SegFormer,
     "detr": vision.DETR,
     "rt-detr": vision.RTDETR,
     "resnet": cnn.ResNet,
     "mobile": cnn.Mobile,
-    "convnext": cnn.ConvNeXt,
-    "vgg": cnn.VGG,
-    "densenet": cnn.DenseNet,
-    "regnet": cnn.RegNet,
     "unet3d": cnn.UNet3D,
-    "rrdb": cnn.RRDB,
     "rcnn": detectors.RCNN,
     "retinanet": detectors.RetinaNet,
     "ssd": detectors.SSD,
@@ -88,22 +60,24 @@ KINDS: Mapping[str, type] = {
     "conformer": speech.Conformer,
     "transducer": speech.Transducer,
     "jasper": speech.Jasper,
-    "f5": voice.F5,
     "style-voice": voice.StyleVoice,
     "fastpitch": voice.FastPitch,
     "vits": voice.VITS,
     "gpt-voice": voice.GPTVoice,
     "codec-voice": voice.CodecVoice,
     "hifigan": voice.HifiGAN,
-    "vocos": voice.Vocos,
-    "sound": voice.SoundTransformer,
     "oobleck": voice.Oobleck,
-    "alphafold": structure.AlphaFold,
     "dlrm": recommender.DLRM,
     "ncf": recommender.NCF,
     "sized": sized.Sized,
 }
-"""Families by the name that parts use."""
+"""Families that are code, by the name that parts use."""
+
+
+@per_snapshot
+def families() -> Mapping[str, type]:
+    """All families by the name that parts use: those that are code, and those that are rows."""
+    return {**KINDS, **written.families()}
 
 
 def part(name: Any) -> Any:
@@ -122,11 +96,11 @@ def _part(name: str) -> Any:
     row = dict(rows[name])
     origin = f"{TABLE}: parts.{name}"
     kind = row.pop("kind", None)
-    if kind not in KINDS:
-        raise UsageError(f"{origin}: kind is '{kind}'", f"one of {', '.join(KINDS)}")
+    if kind not in families():
+        raise UsageError(f"{origin}: kind is '{kind}'", f"one of {', '.join(families())}")
     if not row.pop("source", ""):
         raise UsageError(f"{origin} has no source")
-    return build(KINDS[kind], row, origin)
+    return build(families()[kind], row, origin)
 
 
 def build(cls: type, row: Mapping[str, Any], origin: str) -> Any:

@@ -248,6 +248,31 @@ class Layers:
             op = replace(op, activation_bytes=read + written)
         return LayerBlock((_once(op),), count, self._plain_bytes(count), 2 * (read + written), read)
 
+    def conv_norm(
+        self,
+        grid: Grid,
+        channels: tuple[int, int],
+        kernel: int = 3,
+        stride: int = 1,
+        groups: int = 1,
+        act: str = "relu",
+    ) -> LayerBlock:
+        """A convolution of (inputs, filters) without offset, a batch norm and an activation ("": none)."""
+        inputs, filters = channels
+        size = size_of(shrunk(grid, stride))
+        return join(
+            self.conv(grid, inputs, filters, kernel, stride, groups, False),
+            self.norm(size, filters, "batch"),
+            self.act(size, filters, act) if act else LayerBlock(),
+        )
+
+    def squeeze(self, grid: Grid, width: int, inner: int) -> LayerBlock:
+        """A mean over positions, two matrices on it, and every channel scaled by the outcome."""
+        size = size_of(grid)
+        matrices = self.linear(1, width, inner) + self.linear(1, inner, width)
+        pool, scale = self.pointwise(size, width, 1.0, "pool"), self.pointwise(size, width, 2.0, "scale")
+        return join(pool, matrices, scale)
+
     def _plain_bytes(self, count: float) -> float:
         stored = self.precision.stored
         return count * (stored if stored.bits >= 16 else self.precision.plain).bits / 8.0
@@ -257,14 +282,31 @@ class Layers:
         return LayerBlock((), count, self._plain_bytes(count))
 
     def pointwise(
-        self, positions: float, width: float, passes: float, name: str, *, epilogue: bool = False
+        self,
+        positions: float,
+        width: float,
+        passes: float,
+        name: str,
+        *,
+        epilogue: bool = False,
+        alive: bool = True,
     ) -> LayerBlock:
-        """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing."""
+        """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing. Not `alive`:
+        what it reads is no tensor of that size."""
         elements = self.batch * positions * width
         op = pointwise(elements, passes * self.precision.bytes / 2.0, name=name)
         if epilogue:
             op = replace(op, dims={**op.dims, "epilogue": 1.0})
-        return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes)
+        return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes * alive)
+
+    def product(
+        self, rows: float, columns: float, inner: float, count: float, live: float, name: str
+    ) -> LayerBlock:
+        """`count` products of [rows, inner] and [inner, columns] in each sample, none of them weights; `live` values of
+        a sample are alive meanwhile and kept."""
+        p, held = self.precision.plain, self.bytes(1.0, live)
+        op = gemm(rows, columns, inner, p, p, batch=self.batch * count, name=name)
+        return LayerBlock((_once(op),), peak=held, kept=held)
 
     def norm(
         self, positions: float, width: int, kind: str = "layer", affine: bool = True, parts: int = 1
@@ -311,9 +353,13 @@ class Layers:
             kept=self.bytes(positions, width),
         )
 
-    def rotate(self, tokens: float, width: int) -> LayerBlock:
-        """Queries and keys of `width` rotated by their positions: fused into the norm before."""
-        return self.pointwise(tokens, 2 * width, 2.0, "rotate", epilogue=True)
+    def rotate(self, tokens: float, width: int, wide: bool = False) -> LayerBlock:
+        """Queries and keys of `width` rotated by their positions: fused into the norm before. `wide`: in 64 bits; alive
+        meanwhile are the stream in fp32, the three of attention, the tensor twice in 64 bits and once in 32 (Wan-Video/
+        Wan2.1, wan/modules/model.py rope_apply)."""
+        turn = self.pointwise(tokens, 2 * width, 2.0, "rotate", epilogue=True)
+        alive = 4.0 * self.bytes(tokens, width) + 24.0 * self.batch * tokens * width if wide else 0.0
+        return replace(turn, peak=max(alive, turn.peak))
 
     def embed(self, tokens: float, rows: int, width: int) -> LayerBlock:
         """A table of `rows`, of which every token reads one."""

@@ -18,8 +18,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.values import dataclass
 from chipwise.workload.media.assemble import AskedNetwork, Diffusion, check_settings
-from chipwise.workload.media.dit import JointTransformer, SanaTransformer, SharedTransformer
-from chipwise.workload.media.facts import KINDS
+from chipwise.workload.media.facts import families
 from chipwise.workload.media.text import TextEncoder
 from chipwise.workload.pipeline import Pipeline
 
@@ -136,7 +135,7 @@ class PartClass:
                 length = self._length(self.row.get("lengths", {}).get(name, "0"), found)
                 found[name] = _read(c, text, found, length)
         more = MORE.get(self.name)
-        return KINDS[self.row["part"]](**found, **(more(c, found) if more else {}))
+        return families()[self.row["part"]](**found, **(more(c, found) if more else {}))
 
     @staticmethod
     def _length(text: str, found: Fields) -> int:
@@ -362,7 +361,7 @@ def from_parts(
         frames=frames,
         steps=steps,
         guidance=guidance,
-        distilled=isinstance(net, (JointTransformer, SharedTransformer, SanaTransformer)) and net.guidance,
+        distilled=getattr(net, "guidance", False),
         apart=kind.row.get("apart", False),
         experts=2 if "transformer_2" in read else 1,
         boundary=0.875,

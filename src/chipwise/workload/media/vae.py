@@ -1,10 +1,10 @@
 """Autoencoders between pictures or clips and latents: 2-D (Stable Diffusion, FLUX), 3-D and causal (Wan, HunyuanVideo,
-CogVideoX, LTX, Mochi), and the deep compression one of SANA.
+CogVideoX, Mochi, LTX-2).
 
 Sizes are those of the latent: (height, width) or (frames, height, width). A causal autoencoder makes 1 frame of the
 first latent frame and as many as its temporal compression of each that follows. Implementations work through a long
 clip in chunks of latent frames, or tile by tile; `peak` is that of one chunk.
-Shapes: huggingface/diffusers, models/autoencoders/autoencoder_kl*.py and autoencoder_dc.py.
+Shapes: huggingface/diffusers, models/autoencoders/autoencoder_kl*.py.
 """
 
 from __future__ import annotations
@@ -299,83 +299,6 @@ class CausalVAE:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LtxVAE:
-    """32 x 32 x 8 compression: patches of 4 x 4 pixels, three halvings of space and time, RMS norms without weights.
-    `resnets` from the pixels to the latent, the last of them at the bottom."""
-
-    channels: tuple[int, ...] = (128, 256, 512, 512)
-    latent: int = 128
-    resnets: tuple[int, ...] = (4, 3, 3, 3, 4)
-    patch: int = 4
-
-    @property
-    def spatial(self) -> int:
-        """Pixels per latent position along a side."""
-        return int(2 ** (len(self.channels) - 1)) * self.patch
-
-    @property
-    def temporal(self) -> int:
-        """Frames per latent frame after the first."""
-        return int(2 ** (len(self.channels) - 1))
-
-    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """A latent of (frames, height, width) to a clip."""
-        width = self.channels[-1]
-        parts = [
-            layers.conv(grid, self.latent, width),
-            self.resnets[-1] * self._resnet(layers, grid, width, width),
-        ]
-        for level in reversed(range(len(self.channels))):
-            c = self.channels[level]
-            if level < len(self.channels) - 1:  # eight times the channels, then spread over time and space
-                if width != c:
-                    parts.append(self._resnet(layers, grid, width, c))
-                parts.append(layers.conv(grid, c, 8 * c))
-                grid = (_later(grid[0], 2), 2 * grid[1], 2 * grid[2])
-            parts.append(self.resnets[level] * self._resnet(layers, grid, c, c))
-            width = c
-        return join(*parts, self._end(layers, grid, width, 3 * self.patch**2))
-
-    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """A clip of (frames, height, width) pixels to a latent."""
-        grid = (grid[0], grid[1] // self.patch, grid[2] // self.patch)
-        width = self.channels[0]
-        parts = [layers.conv(grid, 3 * self.patch**2, width)]
-        for level, _c in enumerate(self.channels):
-            parts.append(self.resnets[level] * self._resnet(layers, grid, width, width))
-            if level < len(self.channels) - 1:
-                parts.append(layers.conv(grid, width, width, 3, 2))
-                grid = shrunk(grid, 2)
-                following = self.channels[level + 1]
-                if following != width:
-                    parts.append(self._resnet(layers, grid, width, following))
-                width = following
-        parts.append(self.resnets[-1] * self._resnet(layers, grid, width, width))
-        return join(*parts, self._end(layers, grid, width, self.latent + 1))
-
-    def _end(self, layers: Layers, grid: Grid, width: int, outputs: int) -> LayerBlock:
-        size = size_of(grid)
-        norm = layers.norm(size, width, "rms", affine=False)
-        return join(norm, layers.act(size, width, "silu"), layers.conv(grid, width, outputs))
-
-    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> LayerBlock:
-        size, half = size_of(grid), layers.norm(size_of(grid), inputs, "rms", affine=False)
-        first = join(half, layers.act(size, inputs, "silu"), layers.conv(grid, inputs, outputs))
-        second = join(
-            layers.norm(size, outputs, "rms", affine=False),
-            layers.act(size, outputs, "silu"),
-            layers.conv(grid, outputs, outputs),
-        )
-        short = (
-            layers.norm(size, inputs) + layers.conv(grid, inputs, outputs, 1)
-            if inputs != outputs
-            else LayerBlock()
-        )
-        held = layers.bytes(size, inputs)
-        return join((first + second).beside(held), short.beside(held), layers.residual(size, outputs))
-
-
-@dataclass(frozen=True, kw_only=True)
 class PackedVAE:
     """Levels of causal ResNet blocks of one width, between which a convolution packs neighbours in time and space into
     channels, or spreads them: LTX-2, HunyuanVideo 1.5.
@@ -486,76 +409,3 @@ class MochiVAE:
             parts.append(layers.pointwise(size_of(grid), c, 2.0, "spread"))
         parts.append(self.resnets[0] * resnet(layers, grid, c, c))
         return join(*parts, layers.act(size_of(grid), c, "silu"), layers.linear(size_of(grid), c, 3))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeepVAE:
-    """DC-AE of SANA: 32 x 32 compression; plain ResNet blocks, and blocks of linear attention with a gated
-    convolutional feed-forward in the `deep` levels nearest to the latent."""
-
-    channels: tuple[int, ...] = (128, 256, 512, 512, 1024, 1024)
-    latent: int = 32
-    encoder: tuple[int, ...] = (2, 2, 2, 3, 3, 3)
-    decoder: tuple[int, ...] = (3, 3, 3, 3, 3, 3)
-    deep: int = 3
-    head_dim: int = 32
-
-    @property
-    def spatial(self) -> int:
-        """Pixels per latent position along a side."""
-        return int(2 ** (len(self.channels) - 1))
-
-    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """A latent of `grid` to a picture."""
-        c = self.channels[-1]
-        parts = [layers.conv(grid, self.latent, c)]
-        for level in reversed(range(len(self.channels))):
-            out = self.channels[level]
-            if level < len(self.channels) - 1:
-                grid = tuple(2 * side for side in grid)
-                parts += [layers.pointwise(size_of(grid), c, 1.25, "upsample"), layers.conv(grid, c, out)]
-            parts.append(self.decoder[level] * self._layer(layers, grid, out, level))
-            c = out
-        return join(*parts, _last(layers, grid, c, 3, 3, "rms"))
-
-    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """A picture of `grid` pixels to a latent."""
-        c = self.channels[0]
-        parts = [layers.conv(grid, 3, c)]
-        for level, out in enumerate(self.channels):
-            if level:
-                parts.append(layers.conv(grid, c, out, 3, 2))
-                grid = shrunk(grid, 2)
-            parts.append(self.encoder[level] * self._layer(layers, grid, out, level))
-            c = out
-        return join(*parts, layers.conv(grid, c, self.latent))
-
-    def _layer(self, layers: Layers, grid: Grid, c: int, level: int) -> LayerBlock:
-        size, held = size_of(grid), layers.bytes(size_of(grid), c)
-        if level < len(self.channels) - self.deep:
-            convs = [
-                layers.conv(grid, c, c),
-                layers.act(size, c, "silu"),
-                layers.conv(grid, c, c, bias=False),
-            ]
-            return join(join(*convs, layers.norm(size, c, "rms")).beside(held), layers.residual(size, c))
-        near = layers.conv(grid, 3 * c, 3 * c, 5, 1, 3 * c, False) + layers.conv(
-            grid, 3 * c, 3 * c, 1, 1, 3 * c // self.head_dim, False
-        )
-        attend = join(
-            layers.linear(size, c, 3 * c, False, "qkv"),
-            near,
-            layers.linear_attention(size, 2 * c // self.head_dim, self.head_dim),
-            layers.linear(size, 2 * c, c, False, "out"),
-            layers.norm(size, c, "rms"),
-        )
-        feed = join(
-            layers.linear(size, c, 8 * c),
-            layers.conv(grid, 8 * c, 8 * c, 3, 1, 8 * c),
-            layers.gate(size, 4 * c),
-            layers.linear(size, 4 * c, c, False),
-            layers.norm(size, c, "rms"),
-        )
-        return join(
-            attend.beside(held), layers.residual(size, c), feed.beside(held), layers.residual(size, c)
-        )

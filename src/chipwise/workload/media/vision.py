@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from chipwise.errors import UsageError
 from chipwise.values import dataclass
-from chipwise.workload.media.cnn import ResNet, conv_norm
+from chipwise.workload.media.cnn import ResNet
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
@@ -140,50 +140,6 @@ class DPT:
         after = tuple(8 * side for side in cells)
         last = [layers.conv(after, f, f // 2), layers.pointwise(size_of(grid), f // 2, 1.25, "upsample")]
         return join(*parts, *last, layers.conv(grid, f // 2, 32), layers.conv(grid, 32, 1, 1))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Swin:
-    """Attention in windows that move between layers; four patches are merged into one between levels.
-
-    `second`: Swin V2 (norms after each half, a small network makes the bias of positions)."""
-
-    width: int
-    depths: tuple[int, ...]
-    heads: tuple[int, ...]
-    window: int = 7
-    patch: int = 4
-    second: bool = False
-    classes: int = 1000
-
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return int(self.patch * 2 ** (len(self.depths) - 1))
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        stem = join(layers.conv(grid, 3, self.width, self.patch, self.patch))
-        grid = shrunk(grid, self.patch)
-        parts, w = [stem, layers.norm(size_of(grid), self.width)], self.width
-        for level, (depth, heads) in enumerate(zip(self.depths, self.heads, strict=True)):
-            parts.append(depth * self._layer(layers, grid, w, heads))
-            if level < len(self.depths) - 1:
-                grid = shrunk(grid, 2)
-                n, entry = size_of(grid), 2 * w if self.second else 4 * w
-                parts += [layers.norm(n, entry), layers.linear(n, 4 * w, 2 * w, False, "merge")]
-                w *= 2
-        parts.append(layers.norm(size_of(grid), w))
-        return join(*parts, layers.linear(1, w, self.classes, name="head") if self.classes else LayerBlock())
-
-    def _layer(self, layers: Layers, grid: Grid, w: int, heads: int) -> LayerBlock:
-        sides = tuple(min(self.window, side) for side in grid)
-        padded = tuple(-(-side // cut) * cut for side, cut in zip(grid, sides, strict=True))
-        n, seen = size_of(padded), size_of(sides)
-        table = (2 * self.window - 1) ** 2 * heads
-        more = 3 * 512 + 512 * heads + heads - w if self.second else table
-        moved = layers.pointwise(n, w, 4.0, "window")
-        return join(layers.encoder_layer(n, w, heads, 4 * w, window=seen), moved, layers.parameter(more))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -417,61 +373,6 @@ class SAM2:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SegFormer:
-    """Four levels of transformers whose keys are shortened by convolutions, and a head of matrices on all levels."""
-
-    widths: tuple[int, ...]
-    depths: tuple[int, ...]
-    heads: tuple[int, ...]
-    shorter: tuple[int, ...] = (8, 4, 2, 1)
-    head: int = 256
-    classes: int = 150
-
-    multiple: ClassVar[int] = 32
-    """Sides must be multiples of this."""
-
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        parts, entry, first = [], 3, shrunk(grid, 4)
-        for level, w in enumerate(self.widths):
-            parts.append(layers.conv(grid, entry, w, 3 if level else 7, 2 if level else 4))
-            grid, entry = shrunk(grid, 2 if level else 4), w
-            n = size_of(grid)
-            parts += [
-                layers.norm(n, w),
-                self.depths[level] * self._layer(layers, grid, level),
-                layers.norm(n, w),
-            ]
-            parts += [
-                layers.linear(n, w, self.head),
-                layers.pointwise(size_of(first), self.head, 1.25, "upsample"),
-            ]
-        n, h = size_of(first), self.head
-        fuse = layers.linear(n, 4 * h, h, False) + layers.norm(n, h, "batch") + layers.act(n, h, "relu")
-        return join(*parts, fuse, layers.linear(n, h, self.classes))
-
-    def _layer(self, layers: Layers, grid: Grid, level: int) -> LayerBlock:
-        w, heads, step, n = self.widths[level], self.heads[level], self.shorter[level], size_of(grid)
-        seen, held = n // step**2, layers.bytes(n, w)
-        less = layers.conv(grid, w, w, step, step) + layers.norm(seen, w) if step > 1 else LayerBlock()
-        return join(
-            layers.norm(n, w),
-            layers.linear(n, w, w, name="q"),
-            less,
-            layers.linear(seen, w, 2 * w, name="kv"),
-            layers.attention(n, seen, heads, w // heads),
-            layers.linear(n, w, w, name="out"),
-            layers.residual(n, w),
-            layers.norm(n, w),
-            layers.linear(n, w, 4 * w),
-            layers.conv(grid, 4 * w, 4 * w, 3, 1, 4 * w),
-            layers.act(n, 4 * w),
-            layers.linear(n, 4 * w, w),
-            layers.residual(n, w),
-        ).beside(held)
-
-
-@dataclass(frozen=True, kw_only=True)
 class DETR:
     """A ResNet, an encoder over its last level, a decoder of object queries, and heads."""
 
@@ -541,24 +442,24 @@ class RTDETR:
         body, levels = self.backbone.features(layers, grid)
         levels, w, parts = levels[1:], self.width, [body]
         cells = [cell for cell, _ in levels]
-        parts += [conv_norm(layers, cell, (wide, w), 1, act="") for cell, wide in levels]
+        parts += [layers.conv_norm(cell, (wide, w), 1, act="") for cell, wide in levels]
         parts.append(layers.encoder_layer(size_of(cells[-1]), w, self.heads, self.ffn))
         for fine in (cells[1], cells[0]):
-            parts.append(conv_norm(layers, shrunk(fine, 2), (w, w), 1, act="silu"))
+            parts.append(layers.conv_norm(shrunk(fine, 2), (w, w), 1, act="silu"))
             parts.append(layers.pointwise(size_of(fine), w, 1.25, "upsample") + self._merge(layers, fine))
         for fine, coarse in pairwise(cells):
-            parts += [conv_norm(layers, fine, (w, w), 3, 2, act="silu"), self._merge(layers, coarse)]
-        parts += [conv_norm(layers, cell, (w, self.decoder_width), 1, act="") for cell in cells]
+            parts += [layers.conv_norm(fine, (w, w), 3, 2, act="silu"), self._merge(layers, coarse)]
+        parts += [layers.conv_norm(cell, (w, self.decoder_width), 1, act="") for cell in cells]
         return join(*parts, self._decode(layers, sum(size_of(cell) for cell in cells), len(cells)))
 
     def _merge(self, layers: Layers, cell: Grid) -> LayerBlock:
         """Two halves, one of which passes three blocks of a wide and a narrow filter."""
         w, inner = self.width, int(self.width * self.expansion)
-        near = conv_norm(layers, cell, (inner, inner), 3, act="silu") + conv_norm(
-            layers, cell, (inner, inner), 1, act=""
+        near = layers.conv_norm(cell, (inner, inner), 3, act="silu") + layers.conv_norm(
+            cell, (inner, inner), 1, act=""
         )
-        last = conv_norm(layers, cell, (inner, w), 1, act="silu") if inner != w else LayerBlock()
-        return join(2 * conv_norm(layers, cell, (2 * w, inner), 1, act="silu"), 3 * near, last)
+        last = layers.conv_norm(cell, (inner, w), 1, act="silu") if inner != w else LayerBlock()
+        return join(2 * layers.conv_norm(cell, (2 * w, inner), 1, act="silu"), 3 * near, last)
 
     def _boxes(self, layers: Layers, n: int) -> LayerBlock:
         w = self.decoder_width
