@@ -45,7 +45,7 @@ def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # 
     wanted = (word or "").lower()
     bare = wanted.replace(" ", "")
     found = {k: v for k, v in GLOSSARY.items() if bare in k.lower().replace(" ", "")}
-    found = found or {k: v for k, v in GLOSSARY.items() if wanted in v.lower()}
+    found = found or {k: v for k, v in GLOSSARY.items() if f"{wanted}:" in v.lower()}
     if wanted == "harness":
         found |= {f"--harness {h.id}": h.meaning for h in load_harnesses().values()}
     if not found:
