@@ -410,7 +410,7 @@ def test_progress_is_said_on_standard_error(products: Path, tmp_path: Path, run:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (("--workers", "0"), "not a count of processes"),
+        (("--workers", "0"), "at least 1, at most"),
         (("--workers", "2", "--on", "ray"), "workers"),
         (("--address", "auto"), "add --on ray"),
     ],

@@ -52,6 +52,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
             "unknown option --gpu: chipwise plan meta-llama/Llama-3.1-8B --chips h100",
         ),
         (("check-statement", "a TPU"), "unknown command check-statement: chipwise claim check 'a TPU'"),
+        (("claim", "a TPU"), "a statement is checked with chipwise claim check 'a TPU'"),
         ((*PLAN, "--format", "yaml"), 'Invalid value "yaml" for --format. Choose from: "table", "json"'),
         (("local", "--chip", "rtx-4090"), "unknown option --chip: chipwise local --have rtx-4090"),
         (

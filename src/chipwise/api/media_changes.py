@@ -143,7 +143,7 @@ def _tried(
         terms,
     )
     if asked.spread == ONE:
-        ways = {"ulysses=2": Spread(ulysses=2)}
+        ways = {"ulysses=2": Spread(ulysses=2)} if pipeline.attends else {}
         if settings.get("passes", 1) > 1:
             ways["cfg=2"] = Spread(cfg=2)
         for label, spread in ways.items():

@@ -66,9 +66,8 @@ def roomier(
     again = replace(asked, settings={**asked.settings, AGAIN: "full"})
     told = f"--settings {_settings(again)}"
     found = working(fits, [(told, again)])
-    yield from found or dict.fromkeys(
-        working(fits, *(_parts(asked, again, told, axis) for axis in ("dp", "ulysses")))
-    )
+    axes = ("dp", "ulysses") if place.pipeline(model, terms, asked).attends else ("dp",)
+    yield from found or dict.fromkeys(working(fits, *(_parts(asked, again, told, axis) for axis in axes)))
 
 
 def _lighter(

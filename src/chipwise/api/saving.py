@@ -303,20 +303,24 @@ def _record(document: Mapping[str, Any], named: str) -> Saved:
     return Saved(verb, asked["request"], today(), {}, report, shorten(str(asked.get("chipwise", "?")), 20))
 
 
+UNREAD = (UsageError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError, OSError)
+"""What reading a table of another version raises."""
+
+
 @contextmanager
 def reading(tables: Mapping[str, bytes]) -> Iterator[None]:
     """Where tables of a saved answer are read that are not the installed ones, whatever goes wrong in reading them is
     their fault: raises `UsageError`. Under the installed tables it would be a bug, and is raised as it is."""
     try:
         yield
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError, OSError) as error:
+    except UNREAD as error:
         others = foreign(tables)
         if not others:
             raise
         raise UsageError(
-            f"the saved tables cannot be read by this version, {shorten(str(error))} in one of: "
-            f"{', '.join(n.rpartition('/')[2] for n in others)}",
-            "save the answer again",
+            "this version cannot read the tables saved with the answer, as they are of another version: "
+            f"{shorten(str(error))}; other than installed: {shorten(', '.join(n.rpartition('/')[2] for n in others))}",
+            "chipwise of the version that saved it replays it; ask again for an answer of today",
         ) from None
 
 

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.api.requests.doors import problem_of, read_request
+from chipwise.api.requests.field import count_of
 from chipwise.api.requests.kinds import Request
 from chipwise.api.requests.sweep import MOST_BYTES, SweepDesign, reached, read_sweep
 from chipwise.catalog.files import data_dir, read_text
@@ -421,10 +422,7 @@ def engine_of(work: BlockWork, on: str, workers: int | None, address: str | None
     if address is not None:
         raise UsageError("--address is of --on ray", "add --on ray", field="address")
     count = _cores() if workers is None else workers
-    if not 1 <= count <= MOST_WORKERS:
-        raise UsageError(
-            f"--workers {count}: not a count of processes", f"1 to {MOST_WORKERS}", field="workers"
-        )
+    count_of(count, "--workers", "processes", MOST_WORKERS)
     return AloneEngine(work) if count == 1 else LocalEngine(work, count)
 
 

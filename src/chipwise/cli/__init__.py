@@ -155,6 +155,8 @@ def _misread(error: CycloptsError, tokens: Sequence[str], app: App, *, unread: b
         return line
     if tokens and tokens[0].replace("_", "-") in STATEMENTS:
         return f"unknown command {tokens[0]}: {_line(['claim', 'check', *tokens[1:]])}"
+    if command == "claim" and len(tokens) > 1:
+        return f"a statement is checked with {_line(['claim', 'check', *tokens[1:]])}"
     missing = getattr(error, "argument", None)
     if missing is not None and not unknown and missing.names and missing.names[0] not in tokens:
         return f"{command} needs {missing.names[0]} (chipwise {command} --help)"

@@ -43,7 +43,9 @@ def doctor(
 def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
     """Glossary of terms."""
     wanted = (word or "").lower()
-    found = {k: v for k, v in GLOSSARY.items() if wanted in k.lower()}
+    bare = wanted.replace(" ", "")
+    found = {k: v for k, v in GLOSSARY.items() if bare in k.lower().replace(" ", "")}
+    found = found or {k: v for k, v in GLOSSARY.items() if f"{wanted}:" in v.lower()}
     if wanted == "harness":
         found |= {f"--harness {h.id}": h.meaning for h in load_harnesses().values()}
     if not found:

@@ -99,13 +99,13 @@ def _planned(report: PlanReport) -> dict[str, Any]:
 
 def _generated(report: MediaReport) -> dict[str, Any]:
     """The network with its sizes; of one chip its seconds by part and bytes by use; `changes`: options that would
-    change the first plan, with how many times as many samples its chips then make."""
+    change the first plan, and how many times as many samples its chips then make, as `x1.49 images`."""
     alone = report.plans[0] if len(report.plans) == 1 else None
     return {
         "model": ", ".join(media_words(report)),
         "stage_s": {name: rounded(seconds) for name, seconds in alone.stages.items()} if alone else {},
         "memory_bytes": {name: rounded(size) for name, size in alone.memory.items()} if alone else {},
-        "changes": {change.options: rounded(change.more_per_chip) for change in report.changes},
+        "changes": {_fields(c.options): f"x{c.more_per_chip:.3g} {report.unit}s" for c in report.changes},
     }
 
 

@@ -220,7 +220,7 @@ def _bought(own: OwningRecord) -> str:
     """The chips that are bought, with what they stand in."""
     chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}"
     chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
-    chips += f" with {own.hosts} hosts and their network" if own.hosts > 1 else " with host" * own.hosts
+    chips += f" in {own.hosts} machines with their network" if own.hosts > 1 else " with host" * own.hosts
     return chips + (f", of which {own.used} work" if 0 < own.used < own.chips else "")
 
 

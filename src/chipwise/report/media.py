@@ -597,7 +597,9 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     if report.limit_s is not None and p.chance is not None:
         some = "" if report.percentile is None else f" for {100.0 * report.percentile:g} of 100 requests"
         surely = f"met{some} with {chance_percent(p.chance)}% probability"
-        said += f". Target of {format_seconds(report.limit_s)}: {surely}"
+        sooner = p.answered_p99_s is not None and p.answered_p99_s < report.limit_s
+        errs = ", errors of the prediction included" if sooner else ""
+        said += f". Target of {format_seconds(report.limit_s)}: {surely}{errs}"
     if p.load is not None:
         said += f". Load: {p.load:.0%} of its maximum"
     if p.usd_per_1000 is not None and not report.owned:

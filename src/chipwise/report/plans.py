@@ -303,7 +303,12 @@ def _formats(p: PlanRecord) -> str:
 
 def _batch(p: PlanRecord) -> str | None:
     """Sequences that decode at once; an answer of one token leaves nothing to decode."""
-    return None if p.tpot_s is None else f"{p.batch:.0f}"
+    return None if p.tpot_s is None else count_words(p.batch)
+
+
+def count_words(mean: float) -> str:
+    """A mean of counts without parts, two digits of one below 1."""
+    return f"{mean:,.0f}" if mean >= 1.0 else f"{mean:.2g}"
 
 
 def _price(price: PriceRecord) -> str:
@@ -609,7 +614,8 @@ def _alternatives(report: PlanReport) -> list[str]:
     said = None if report.cheapest is None else report.cheapest.machines
     tied = [_apart(p, first) for rank in first.ties if (p := by_rank.get(rank)) and p.machines != said]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
-    alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
+    if report.owned:
+        alike = "About as good" if report.workload.rate_per_s else "About the same throughput"
     return lines + tied_words(tied, alike)
 
 
@@ -951,7 +957,9 @@ def _figures_view(p: PlanRecord) -> Table:
             foot.append(
                 f"adjusted for it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
             )
-    title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
+    title = (
+        f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {count_words(p.concurrency)} in flight"
+    )
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}

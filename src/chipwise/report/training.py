@@ -381,6 +381,8 @@ def train_view(report: TrainReport, command: str = "", *, everything: bool = Fal
     foot = _footnotes(report, plans, command, everything=everything) if plans else []
     why = _places(report)
     columns = [*TRAINING[:-4], Column("why here", lambda p: why.get(p.rank), spare=1), *TRAINING[-4:]]
+    if report.owned:  # nothing is paid for them
+        columns = [c for c in columns if c.head not in ("$", "why here")]
     return Table.of(plans, columns, head, foot, values=report.plans)
 
 

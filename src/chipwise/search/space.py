@@ -28,8 +28,8 @@ By = Literal["chip", "runtime", "format", "provider"]
 
 FEW = int(preferences().few_cards)
 FEW_WORDS = (
-    f"at most {FEW} of cards made for desks, or for rent on marketplaces or from one small provider alone "
-    "(--chips NAME: more)"
+    f"at most {FEW} of chips that no server for rent holds (gaming cards, desktops), or that only marketplaces or one "
+    "small provider rent out (--chips NAME: more)"
 )
 
 

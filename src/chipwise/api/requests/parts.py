@@ -614,7 +614,7 @@ OF_SAMPLES: Mapping[str, tuple[str, str]] = {
 }
 """What is said instead of such a field about a network without tokens, and the field that it needs."""
 OF_TOKENS: Mapping[str, str] = {
-    "samples": "a job of --task batch is --tokens, e.g. 1B",
+    "samples": "a job of --task batch is --tokens, samples times --out, e.g. 1B",
     "offload": "estimate --offload places its layers",
 }
 """What is said of a language model instead of a field of samples."""

@@ -1,6 +1,6 @@
 """What each page shows."""
 
-from chipwise.web.views.chips import CHIPS, MODELS, OFFERS, RUNTIMES, SYSTEMS
+from chipwise.web.views.chips import PARTS
 from chipwise.web.views.evidence import CLAIM, MATCH, RESULTS
 from chipwise.web.views.inside import EXPLAIN, FRONTIER, LAUNCH, LOAD, OPERATORS, SENSITIVITY, SIMULATE
 from chipwise.web.views.plan import COMPARE, PLAN
@@ -26,11 +26,7 @@ VIEWS: dict[str, View] = {
         MATCH,
         RESULTS,
         STATEMENTS,
-        CHIPS,
-        MODELS,
-        SYSTEMS,
-        RUNTIMES,
-        OFFERS,
+        *PARTS,
         OPERATORS,
         SENSITIVITY,
         LOAD,

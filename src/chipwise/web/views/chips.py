@@ -135,54 +135,39 @@ CHIPS = View(
     tables=_tables,
     template="chips.html",
 )
-
-
-def _listed(question: Any, report: Any) -> dict[str, Any]:
-    """A part of the catalogue has its tables, and nothing besides."""
-    return {}
-
-
-MODELS = View(
-    group=CATALOGUE,
-    verb="models",
-    tab="Models",
-    title="Models",
-    lead="Language models and networks that are known by name, with their size in memory; search for more of them.",
-    example={},
-    front=("search", "model", "limit"),
-    show=_listed,
-    template="charts.html",
+LISTS = (
+    (
+        "models",
+        "Models",
+        "Models",
+        "Language models and networks that are known by name, with their size in memory; search for more of them.",
+        ("search", "model", "limit"),
+    ),
+    (
+        "systems",
+        "Machines",
+        "Machines, pods and slices",
+        "How many chips stand in a host, what joins them, and which shapes can be rented.",
+        ("system", "chip"),
+    ),
+    (
+        "runtimes",
+        "Software",
+        "Serving software",
+        "Software that runs models, with the chips and number formats that it supports.",
+        ("runtime", "chip"),
+    ),
+    (
+        "offers",
+        "Prices",
+        "Prices",
+        "Dated list prices of machines for rent, per chip and hour, the cheapest first.",
+        ("chip", "provider", "limit"),
+    ),
 )
-SYSTEMS = View(
-    group=CATALOGUE,
-    verb="systems",
-    tab="Machines",
-    title="Machines, pods and slices",
-    lead="How many chips stand in a host, what joins them, and which shapes can be rented.",
-    example={},
-    front=("system", "chip"),
-    show=_listed,
-    template="charts.html",
+"""Parts of the catalogue that are tables alone: verb, tab, title, lead, and the fields that are not folded away."""
+PARTS = (
+    CHIPS,
+    *(View(verb, tab, title, lead, front, group=CATALOGUE) for verb, tab, title, lead, front in LISTS),
 )
-RUNTIMES = View(
-    group=CATALOGUE,
-    verb="runtimes",
-    tab="Software",
-    title="Serving software",
-    lead="Software that runs models, with the chips and number formats that it supports.",
-    example={},
-    front=("runtime", "chip"),
-    show=_listed,
-    template="charts.html",
-)
-OFFERS = View(
-    group=CATALOGUE,
-    verb="offers",
-    tab="Prices",
-    title="Prices",
-    lead="Dated list prices of machines for rent, per chip and hour, the cheapest first.",
-    example={},
-    front=("chip", "provider", "limit"),
-    show=_listed,
-    template="charts.html",
-)
+"""The catalogue, a page for each part."""

@@ -75,8 +75,5 @@ RESULTS = View(
     tab="Results",
     title="Published results",
     lead="Results of MLPerf Inference and your own measurements: search by words, or filter.",
-    example={},
     front=("search", "chip", "benchmark", "scenario", "submitter", "best", "limit"),
-    show=lambda question, report: {},
-    template="charts.html",
 )

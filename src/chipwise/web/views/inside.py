@@ -173,7 +173,6 @@ OPERATORS = View(
     example=EXAMPLE,
     front=FRONT,
     show=_show_operators,
-    template="charts.html",
 )
 SENSITIVITY = View(
     verb="sensitivity",
@@ -183,7 +182,6 @@ SENSITIVITY = View(
     example=EXAMPLE,
     front=FRONT,
     show=_show_sensitivity,
-    template="charts.html",
 )
 FRONTIER = View(
     group=INSIDE,
@@ -199,7 +197,6 @@ FRONTIER = View(
     },
     front=("model", "chips", "in", "out", "precision", "max_chips"),
     show=_show_frontier,
-    template="charts.html",
 )
 LOAD = View(
     verb="load",
@@ -209,7 +206,6 @@ LOAD = View(
     example={n: v for n, v in EXAMPLE.items() if n != "concurrency"} | {"ttft": "1s", "tpot": "40ms"},
     front=(*FRONT, "ttft", "tpot"),
     show=_show_load,
-    template="charts.html",
 )
 
 
@@ -262,5 +258,4 @@ SIMULATE = View(
     example={"model": "Qwen/Qwen3-8B", "chip": "h100-sxm5-80gb", "rate": "2/s", "requests": "200"},
     front=("model", "chip", "tp", "rate", "requests", "in", "out"),
     show=_show_simulated,
-    template="charts.html",
 )

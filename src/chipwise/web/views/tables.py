@@ -122,7 +122,6 @@ FIT = View(
     example={"model": MODEL, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v5e,tpu-v6e,rtx-4090"},
     front=("model", "chips", "count", "context", "batch", "precision"),
     show=_fit,
-    template="charts.html",
 )
 LOCAL = View(
     verb="local",
@@ -132,17 +131,14 @@ LOCAL = View(
     example={"have": "rtx-4090", "host_memory": "64GB"},
     front=("have", "host_memory", "max_usd", "min_tps", "context", "use"),
     show=_local,
-    template="charts.html",
 )
 FLEET = View(
     verb="fleet",
     tab="Fleet",
     title="Many demands on one fleet",
     lead="Which demand runs on which machines, hour by hour, what it costs, and what one more machine would change.",
-    example={},
     front=("fleet",),
     show=_fleet,
-    template="charts.html",
 )
 KERNEL = View(
     group=INSIDE,
@@ -168,7 +164,6 @@ STATEMENTS = View(
     tab="Fact check",
     title="Fact check",
     lead="Statements about hardware: a verdict, its confidence, and the commands that show the figures.",
-    example={},
     front=("text",),
     show=_statements,
     template="statements.html",

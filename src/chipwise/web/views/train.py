@@ -12,7 +12,7 @@ from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.reinforce import RlReport
 from chipwise.report.training import TrainReport
-from chipwise.web.views.view import MODEL, NETWORK, PageChart, View, price_badge
+from chipwise.web.views.view import MODEL, PageChart, View, price_badge
 
 
 def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
@@ -74,7 +74,6 @@ RL = View(
     example={"model": "Qwen/Qwen3-8B", "chips": "h100-sxm5-80gb", "counts": "16", "out": "4000"},
     front=("model", "chips", "counts", "prompts", "samples", "out", "steps", "placement"),
     show=_loop,
-    template=NETWORK,
 )
 TRAIN = View(
     verb="train",

@@ -23,7 +23,6 @@ from chipwise.report.table import DASH, Table
 from chipwise.values import dataclass
 from chipwise.web.words import label_of, plainly
 
-NETWORK = "charts.html"
 CHOOSE, INSIDE, EVIDENCE, CATALOGUE = GROUPS = (
     "Choose",
     "Look into one deployment",
@@ -68,10 +67,10 @@ class View:
     tab: str
     title: str
     lead: str
-    example: Mapping[str, str]
     front: tuple[str, ...]
-    show: Callable[[Any, Any], dict[str, Any]]
-    template: str
+    example: Mapping[str, str] = field(default_factory=dict)
+    show: Callable[[Any, Any], dict[str, Any]] = lambda question, report: {}
+    template: str = "charts.html"
     tables: Callable[[Any], Sequence[Table]] | None = None
     group: str = CHOOSE
 
@@ -94,7 +93,7 @@ class View:
             common["verdict"] = said
         alike = by_kind(ALIKE, record)
         if alike is not None:
-            return {**common, "template": NETWORK, **alike(record)}
+            return {**common, "template": "charts.html", **alike(record)}
         return {**common, "template": self.template, **self.show(question, record)}
 
     def _usual(self, question: Any) -> bool:
