@@ -15,6 +15,7 @@ from chipwise.catalog.price import rent_basis
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.plans import PlanRecord, plan_view
+from chipwise.search.prefer import LIKELIER
 
 SMALL = "meta-llama/Llama-3.1-8B"
 LARGE = "meta-llama/Llama-3.1-70B"
@@ -395,3 +396,36 @@ def test_an_api_is_not_called_cheaper_than_machines_that_are_arranged_otherwise(
     assert report.decision.choice == "api"
     assert rent * (1.0 - apart.saves) < api < rent
     assert "Machines cost less than the API with --disaggregate" in " ".join(str(report).split())
+
+
+def test_what_is_to_be_had_is_as_many_chips_as_the_plan_takes() -> None:
+    report = cw.plan("deepseek-ai/DeepSeek-V3.2", have="8xmi300x", rate="3/s")
+    (option,) = (way.removeprefix("--have ") for way in report.ways if way.startswith("--have"))
+    other = cw.plan("deepseek-ai/DeepSeek-V3.2", have=option, rate="3/s")
+    assert other.kept
+    assert option == other.plans[0].machines.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("deepseek-ai/DeepSeek-R1", {"rate": "100/s", "in_": 1500, "out": 600, "disaggregate": True}),
+        ("openai/gpt-oss-120b", {"rate": "20/s", "in_": 1000, "out": 500}),
+        ("Qwen/Qwen3-32B", {"rate": "10/s"}),
+    ],
+)
+def test_no_other_software_is_clearly_likelier_for_the_same_machines_and_price(
+    model: str, asked: dict[str, object]
+) -> None:
+    chip = "b200-sxm" if "disaggregate" in asked else "h200-sxm-141gb"
+
+    def leading(**more: object) -> PlanRecord:
+        return cw.plan(model, chips=chip, confidence="50%", **asked, **more).plans[0]
+
+    first = leading()
+    assert first.price is not None
+    for runtime in ("vllm", "sglang", "trtllm"):
+        other = leading(runtime=runtime)
+        assert other.price is not None
+        alike = other.chips == first.chips and other.price.mid == pytest.approx(first.price.mid)
+        assert not alike or (other.chance or 0.0) <= (first.chance or 0.0) + LIKELIER

@@ -66,9 +66,8 @@ def ways_out(
             if narrow and answered(partial(_fewest, market, [narrow]), (most.chip, limits, w))
             else []
         )
-    mine = working(fewest, _more_of_mine(w, limits, near))
-    chips = _more_chips(w, limits, near, fewest)
-    return [*less, *mine, *chips, *working(fewest, _later(w, limits, near)), *later]
+    more = (*_more_of_mine(w, limits, near, fewest), *_more_chips(w, limits, near, fewest))
+    return [*less, *more, *working(fewest, _later(w, limits, near)), *later]
 
 
 def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
@@ -130,12 +129,16 @@ def _fuller(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, A
         yield f"--utilisation {needed:.0%}", (best.chip, limits, replace(w, utilisation=needed))
 
 
-def _more_of_mine(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:
-    """More of the chips that one has."""
+def _more_of_mine(
+    w: Workload, limits: Limits, near: Sequence[Refusal], fewest: Callable[[Asked], int | None]
+) -> Iterator[str]:
+    """So many of the chips that one has as carry what is asked."""
     if limits.have and len(limits.have) == 1 and any(r.reason is Reason.BUDGET for r in near):
         ((chip, count),) = limits.have.items()
-        for n in (times * count for times in MORE):
-            yield f"--have {n}x{chip}", (chip, replace(limits, have={chip: n}), w)
+        asked = ((chip, replace(limits, have={chip: times * count}), w) for times in MORE)
+        found = next(filter(None, (answered(fewest, one) for one in asked)), None)
+        if found:
+            yield f"--have {found}x{chip}"
 
 
 def _more_chips(
