@@ -33,7 +33,7 @@ LIKELY = 0.01
 """probability: a step in which chances are told apart. Exact: whole percent, as they are printed."""
 
 LIKELIER = 0.05
-"""probability: a step of chance that goes before a shorter time, at the same cost. Chosen: ends of intervals are less
+"""probability: by how much less than the likeliest goes before a shorter time, at the same cost. Chosen: ends of intervals are less
 sure than that; moves which software or layout of the same machines comes first."""
 
 
@@ -189,9 +189,9 @@ def _leader(
         fewer = c.doubts[pool][alike].min() - c.doubts[pool]
         dearest = least + evidence * room * np.maximum(fewer, 1.0)
         pool = pool[alike | ((fewer > 0) & (cost <= dearest))]
-    steps = -np.round(c.chance[pool] / LIKELIER)
+    less = c.chance[pool].max() - c.chance[pool]
     cost = np.nan_to_num(c.cost[pool], nan=np.inf)
-    keys = (c.doubts[pool], *c.size[:, pool], cost, steps, *c.times[:, pool])
+    keys = (c.doubts[pool], *c.size[:, pool], cost, np.floor(less / LIKELIER), *c.times[:, pool])
     pool = pool[np.lexsort(keys[::-1])]
     for leader in pool:
         if not _beaten(c, int(leader), pool, noise):
