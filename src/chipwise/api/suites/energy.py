@@ -43,7 +43,7 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.mlperf_rows import MlperfRun, read_run
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number, said_of
+from chipwise.evidence.rows import Predicted, Row, id_of, number, said_of
 from chipwise.predict.energy import Use
 from chipwise.report.energy import SAMPLES, SUBMITTED, TOKENS, form_of
 from chipwise.report.media import MediaPlan, MediaReport
@@ -133,7 +133,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _AskedEnergy:
     if metric not in FIGURES.get(scope, {}):
         named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
         raise UsageError(f"{shorten(metric)} at {shorten(scope)} scope is not read", f"one of {named}")
-    name = row.get("row_id") or row.get("id", "")
+    name = id_of(row)
     said = said_of(row, RULES)
     if "refuse" in said:
         raise UsageError(shorten(said["refuse"]))
@@ -153,7 +153,7 @@ def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -
     units = {"Offline": "Samples/s", "Server": "Queries/s"}
     run = read_run(
         {
-            "row_id": row.get("row_id") or row.get("id", ""),
+            "row_id": id_of(row),
             "chip": row["chip"],
             "chips_total": row.get("chips") or "1",
             "model_base": said.get("benchmark", row["model"]),

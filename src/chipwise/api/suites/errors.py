@@ -20,7 +20,7 @@ from chipwise.api.loaded import load
 from chipwise.api.suites import media, serving
 from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.local import AskedDesk
-from chipwise.api.suites.published import RULES, id_of
+from chipwise.api.suites.published import RULES
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
@@ -29,7 +29,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.axes import Levels, chip_axes, served_axes, served_family, trained_axes
 from chipwise.evidence.discrepancy import Observed, states
 from chipwise.evidence.residuals import Residuals
-from chipwise.evidence.rows import Row, RowPart, read_rows, said_of
+from chipwise.evidence.rows import Row, RowPart, id_of, read_rows, said_of
 from chipwise.units import Array
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph

@@ -32,7 +32,7 @@ from chipwise.catalog.software import all_software
 from chipwise.cost.local import LocalNumbers, LocalWork
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.rows import Predicted, Row, id_of, number
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
 from chipwise.report.plans import PlanReport
@@ -169,7 +169,7 @@ def _lines(asked: AskedDesk, found: tuple[float, float, float, str, EstimateRequ
     mid, low, high, basis, question = found
     row = asked.row
     command = command_line("estimate", question)
-    yield Predicted(row.get("id") or row.get("row_id", ""), row["metric"], mid, low, high, basis, "", command)
+    yield Predicted(id_of(row), row["metric"], mid, low, high, basis, "", command)
 
 
 # --------------------------------------------------------------- measurements
@@ -292,7 +292,7 @@ def _unfit(m: _LocalSpeeds, out: Index, fitted: Effects, key: str) -> Residuals:
         m.rows.take(out).predict(fitted),
         m.rows.measured_s[out],
         metric=[row["metric"] for row in rows],
-        row=[row.get("row_id") or row.get("id", "") for row in rows],
+        row=[id_of(row) for row in rows],
         figure=[FIGURES[row["metric"]] for row in rows],
         tier="chip" if key == "model" else "vendor",
         key=[f"{case.chip.id} {row['model']}" for row, case in zip(rows, cases, strict=True)],

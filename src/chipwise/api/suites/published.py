@@ -20,7 +20,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number, said_of
+from chipwise.evidence.rows import Predicted, Row, id_of, number, said_of
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 from chipwise.values import dataclass
@@ -91,11 +91,6 @@ def _lines(asked: tuple[Row, EstimateRequest], found: tuple[EstimateRequest, Fig
     (row, _), (question, f) = asked, found
     command = command_line("estimate", question)
     yield Predicted(id_of(row), row["metric"], f.mid, f.low, f.high, f.basis, "", command)
-
-
-def id_of(row: Row) -> str:
-    """The name of a row."""
-    return row.get("row_id") or row.get("id", "")
 
 
 def figure_of(row: Row, plan: PlanRecord) -> Figure:

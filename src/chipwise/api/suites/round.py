@@ -29,12 +29,11 @@ from chipwise.api.suites.errors import (
     suite_of,
     who_of,
 )
-from chipwise.api.suites.published import id_of
 from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rounds import Scored, register_lines
-from chipwise.evidence.rows import COLUMNS, Predicted, Row, RowPart, read_rows
+from chipwise.evidence.rows import COLUMNS, Predicted, Row, RowPart, id_of, read_rows
 
 FROZEN = (*COLUMNS, "question", "date", "version", "commit")
 MEASURED = ("value", "doubt", *sorted(RATES))

@@ -27,7 +27,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.errors import ChipwiseError, UsageError, check_known, shorten
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
-from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
+from chipwise.evidence.rows import Predicted, Row, RowPart, id_of, read_rows
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
@@ -247,7 +247,7 @@ class Suite:
     def refused(self, row: Row, why: str) -> Iterator[Predicted]:
         """The lines of a row without an answer."""
         for metric in self.metrics or (row.get("metric", self.name),):
-            yield Predicted(row.get("row_id") or row.get("id", ""), metric, None, refused=why)
+            yield Predicted(id_of(row), metric, None, refused=why)
 
 
 def readers(chip: Chip, graph: Graph, level: str = "stock") -> str:
