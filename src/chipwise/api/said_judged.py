@@ -323,9 +323,7 @@ def _holding(work: _Shown, model: str, s: Spoken, precision: str = "") -> int:
     return int(fit.fits[0].chips)
 
 
-def _planned(
-    work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any
-) -> Any:
+def _planned(work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any) -> Any:
     """The best plan on all of so many chips; on one machine of a desk the best of those that use at most as many. A
     chip that takes many to hold a model may take more than the fewest. Weights are as they are stored where nothing was
     said of them, but at a desk."""
@@ -542,9 +540,7 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
         report = work.ask("match", model=saying.model, chip=s.chip, count=count)
     except ChipwiseError:
         return "", 0.0
-    near = [
-        m for m in report.matches if m.item.speed and m.mark("chip") == "same" and m.mark("model") in ALIKE
-    ]
+    near = [m for m in report.matches if m.item.speed and m.mark("chip") == "same" and m.mark("model") in ALIKE]
     if not near:
         work.commands.pop()
         return "", 0.0
@@ -561,9 +557,7 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
 def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
     quoted, s = saying.quoted("s"), saying.chips[0]
     steps, samples = saying.counted(STEPS), saying.counted(SAMPLES) or 1
-    plan = work.ask(
-        "plan", model=saying.model, chips=s.chip, batch=1, steps=str(steps) if steps else ""
-    ).plans[0]
+    plan = work.ask("plan", model=saying.model, chips=s.chip, batch=1, steps=str(steps) if steps else "").plans[0]
     # one after another, on one chip
     low, mid, high = (samples * t for t in (plan.latency_s.low, plan.latency_s.mid, plan.latency_s.high))
     work.kinds.add(plan.latency_s.basis)
@@ -752,9 +746,7 @@ def _times(ratio: float) -> str:
 
 def _sheets(work: _Shown, a: Spoken, b: Spoken) -> Iterator[str]:
     """What the data sheets say of as many of two chips, whose speeds are compared."""
-    for what, get in (
-        (("bf16 peak", _bf16), ("bandwidth", _bandwidth)) if (a.count or 1) == (b.count or 1) else ()
-    ):
+    for what, get in (("bf16 peak", _bf16), ("bandwidth", _bandwidth)) if (a.count or 1) == (b.count or 1) else ():
         ours, theirs = get(work.chip(a.chip)), get(work.chip(b.chip))
         if ours and theirs:
             yield f"{work.figure(what, ours / theirs, 'x')} times the {what}"
@@ -774,9 +766,7 @@ def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     found: Ratios = {}
     with contextlib.suppress(ChipwiseError):
         if saying.aspect == "price":
-            found = {
-                ("price per token", under): 1 / x for (_, under), x in _per_dollar(saying, work, a, b).items()
-            }
+            found = {("price per token", under): 1 / x for (_, under), x in _per_dollar(saying, work, a, b).items()}
         elif saying.aspect == "speed":
             model, precision, na, nb = _common(saying, work, a, b)
             rates = [
@@ -786,9 +776,7 @@ def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
             found["speed", "short prompts and long answers"] = rates[0] / rates[1]
             if not saying.model and model != LARGE:
                 other = _speeds(replace(saying, model=LARGE), work, a, b)
-                found |= {
-                    (m, what if LARGE[-3:] in what else f"{what}, 70B"): x for (m, what), x in other.items()
-                }
+                found |= {(m, what if LARGE[-3:] in what else f"{what}, 70B"): x for (m, what), x in other.items()}
     return found
 
 
@@ -883,10 +871,7 @@ def _common(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> tuple[str, st
     said: a chip that has a narrower one is not to win by it."""
     said = bool(a.count or b.count)
     for model in (saying.model,) if saying.model else (USUAL, LARGE):
-        ones = [
-            _holding(work, model, Spoken(s.chip, s.count or (1 if said else None), "", False, 0))
-            for s in (a, b)
-        ]
+        ones = [_holding(work, model, Spoken(s.chip, s.count or (1 if said else None), "", False, 0)) for s in (a, b)]
         if not said and max(ones) <= SERVER:
             ones = [max(ones)] * 2
         if saying.model or max(ones) <= SERVER:
@@ -997,7 +982,7 @@ def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     if ours is None or theirs is None:
         return {}
     return {
-        ("price per hour", "lowest list prices"): na * ours[0] / (nb * theirs[0]),
+        ("price per hour", "lowest list prices"): na * ours[0] / (nb * theirs[0])
     }  # the highest are of unlike providers
 
 
@@ -1079,14 +1064,7 @@ WHERE = {"price per hour": "per hour", "price per token": "per token", "speed": 
 WHERE |= {"speed of training": "in training"}
 """Where a comparison holds, by what is compared."""
 PREDICTED = frozenset(
-    {
-        "price per token",
-        "price of training",
-        "tokens per dollar",
-        "tokens per joule",
-        "speed",
-        "speed of training",
-    }
+    {"price per token", "price of training", "tokens per dollar", "tokens per joule", "speed", "speed of training"}
 )
 """Those of them that are predicted."""
 THE_SAME = 1.02
@@ -1296,9 +1274,7 @@ def _said_to_need(saying: Saying) -> SaidQuantity | None:
         return None
     under, over = UNDER.search(before), OVER.search(before)
     if under:
-        return SaidQuantity(
-            0.0, s.count - bool(re.match("less|fewer|under|below", under[0], re.I)), "chips", s.words
-        )
+        return SaidQuantity(0.0, s.count - bool(re.match("less|fewer|under|below", under[0], re.I)), "chips", s.words)
     if over and re.match("more|over|above|exceed", over[0], re.I):
         return SaidQuantity(s.count + 1.0, math.inf, "chips", s.words)
     return SaidQuantity(s.count, s.count, "chips", s.words)
@@ -1353,9 +1329,7 @@ def _rate_of_all(saying: Saying, work: _Shown, users: int, s: Spoken, count: int
     if rate is None:
         return ""
     full = _planned(work, saying.model, s.chip, count, "batch", saying.precision)
-    most = work.speed(
-        f"all requests together, 2,000 tokens in and 300 out, {full.precision}", full.tokens_per_s
-    )
+    most = work.speed(f"all requests together, 2,000 tokens in and 300 out, {full.precision}", full.tokens_per_s)
     low = rate.low or rate.high
     each = 1 if TOGETHER.search(saying.text) else users
     took = work.figure(f"{users:,} users at {rate.words}", each * low, "tokens/s")
@@ -1427,9 +1401,7 @@ def _training(saying: Saying, work: _Shown) -> _Verdict | None:
     plan = _trained(work, saying.model, s.chip, count, asked, _method(saying))
     where = f"{_short(saying.model)} on {_many(count, s.chip)} with {plan.stack}"
     if tokens is None:
-        reached = [
-            10e9 * quoted.high / (DAY * days) for days in (plan.days.mid, plan.days.high, plan.days.low)
-        ]
+        reached = [10e9 * quoted.high / (DAY * days) for days in (plan.days.mid, plan.days.high, plan.days.low)]
         if not all(map(math.isfinite, reached)):
             return None
         mid = work.figure(f"tokens in {quoted.words}, billions", reached[0] / 1e9, "")
@@ -1551,9 +1523,7 @@ def _like(
     if not value:
         return None
 
-    joined = (
-        bool(domain) and not _labelled(quoted, count * value) and _labelled(quoted, (domain or 1) * value)
-    )
+    joined = bool(domain) and not _labelled(quoted, count * value) and _labelled(quoted, (domain or 1) * value)
     size = (domain or 1) if joined else count
     near = _labelled(quoted, size * value)
     text = work.figure(f"{what} of {size}" if size > count else what, size * value, quoted.unit)
@@ -1582,9 +1552,7 @@ LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
 
-def _peak(
-    work: _Shown, quoted: SaidQuantity, chip: Any, count: int, saying: Saying
-) -> tuple[str, str] | None:
+def _peak(work: _Shown, quoted: SaidQuantity, chip: Any, count: int, saying: Saying) -> tuple[str, str] | None:
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
     kinds, peaks = _said_peaks(saying, {**chip.vector, **chip.matrix})
@@ -1609,9 +1577,7 @@ def _peak(
 def _said_peaks(saying: Saying, every: Mapping[str, float]) -> tuple[Sequence[str], Mapping[str, float]]:
     """The types of products that a sentence names, by their words before those of its format, and their peaks."""
     kinds = sorted(saying.wide or TYPES.get(saying.precision, ()), key=lambda k: k not in saying.text.lower())
-    return kinds, {
-        k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind
-    } if kinds else every
+    return kinds, {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind} if kinds else every
 
 
 def _no_peak(work: _Shown, quoted: SaidQuantity, kind: str, peak: float) -> tuple[str, str]:
@@ -1623,13 +1589,7 @@ def _no_peak(work: _Shown, quoted: SaidQuantity, kind: str, peak: float) -> tupl
     return "false", f"the highest dense peak is {text}, in {kind}, and none is what is said"
 
 
-TYPES = {
-    "fp8": ("fp8",),
-    "int8": ("int8",),
-    "nvfp4": ("fp4",),
-    "bf16": ("bf16", "fp16"),
-    "w4a16": ("int4",),
-}
+TYPES = {"fp8": ("fp8",), "int8": ("int8",), "nvfp4": ("fp4",), "bf16": ("bf16", "fp16"), "w4a16": ("int4",)}
 """Types of products by the formats that a sentence names."""
 
 
@@ -1657,12 +1617,7 @@ WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict |
     (lambda s: _of_model(s) and s.of("B/token"), _cache),
     (lambda s: _of_model(s) and s.of("B") and not _exact(s), _memory),
     (lambda s: len(s.chips) == 1 and s.model and s.of("chips"), _needed),
-    (
-        lambda s: (
-            _placed(s) and _of_model(s) and s.fits and not _about_more(s) and not TRAINED.search(s.text)
-        ),
-        _fits,
-    ),
+    (lambda s: _placed(s) and _of_model(s) and s.fits and not _about_more(s) and not TRAINED.search(s.text), _fits),
     (lambda s: len(s.chips) == 1 and s.of("$/h") is not None, _price),
     (lambda s: len(s.chips) == 1 and not s.model and s.quantities, _sheet),
 )

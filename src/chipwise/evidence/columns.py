@@ -46,9 +46,7 @@ def read_columns(
     return columns
 
 
-def _numbers(
-    values: NDArray[Any], name: str, path: str, refused: dict[int, str] | None
-) -> NDArray[np.float64]:
+def _numbers(values: NDArray[Any], name: str, path: str, refused: dict[int, str] | None) -> NDArray[np.float64]:
     if values.dtype.kind in "fiub":
         return values.astype(float)
     try:

@@ -24,15 +24,7 @@ from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.suites import mlperf, serving
 from chipwise.api.suites.published import answered
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
-from chipwise.calibrate.energy import (
-    PREFIX,
-    QUANTITIES,
-    EnergyFit,
-    EnergyRows,
-    fit_energy,
-    fitted_power,
-    prompt_of,
-)
+from chipwise.calibrate.energy import PREFIX, QUANTITIES, EnergyFit, EnergyRows, fit_energy, fitted_power, prompt_of
 from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
@@ -126,9 +118,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _AskedEnergy:
     if "backend" in row:
         metrics = ("avg_power_w", "joules_per_output_token")
         asked = serving.question_of(row, folder / "models")
-        return _AskedEnergy(
-            row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"]
-        )
+        return _AskedEnergy(row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"])
     scope, metric = row.get("scope", ""), row.get("metric", "")
     if metric not in FIGURES.get(scope, {}):
         named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
@@ -426,14 +416,7 @@ ENERGY = Suite(
     (),
     ASKING,
     Trial(
-        "energy.csv",
-        _measured,
-        KEYS,
-        _fit,
-        _compared,
-        _report,
-        {"energy.csv": EnergyFit.parameters},
-        fitted=_fitted,
+        "energy.csv", _measured, KEYS, _fit, _compared, _report, {"energy.csv": EnergyFit.parameters}, fitted=_fitted
     ),
     commanded=True,
 )

@@ -84,10 +84,7 @@ class AskedDesk:
     def question(self, prompt: int) -> EstimateRequest:
         """What a user would ask about a prompt of so many tokens."""
         row, runtime = self.row, self.runtime
-        date, backend = (
-            re.match(r"\d{4}-\d\d", row.get("date", "")),
-            self._backend(runtime, get_chip(row["chip"])),
-        )
+        date, backend = (re.match(r"\d{4}-\d\d", row.get("date", "")), self._backend(runtime, get_chip(row["chip"])))
         chips, staged = int(number(row, "chips")), "pp" in runtime.features
         return EstimateRequest(
             model=row["model"],
@@ -151,9 +148,7 @@ class AskedDesk:
 def _memory_gb(report: PlanReport, tokens: int) -> float:
     """Weights, workspace and the cache of so many tokens."""
     items = report.plans[0].memory.items
-    held = sum(size for name, size in items.items() if name.startswith("weights")) + items.get(
-        "workspace", 0.0
-    )
+    held = sum(size for name, size in items.items() if name.startswith("weights")) + items.get("workspace", 0.0)
     return (held + tokens * report.model.kv_bytes_per_token) / 1e9
 
 
@@ -200,11 +195,7 @@ class _Case:
         terms = Terms(precision=q.precision, runtime=q.runtime, policy=policy)
         length = float(asked.depth + asked.new)
         context, d = placed(
-            row["model"],
-            Workload("local", length, float(asked.output)),
-            row["chip"],
-            terms,
-            together=float(q.pp),
+            row["model"], Workload("local", length, float(asked.output)), row["chip"], terms, together=float(q.pp)
         )
         if not d.runtime.backends:
             raise UsageError(f"{d.runtime.name} is not one of the local runtimes")

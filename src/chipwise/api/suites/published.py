@@ -46,9 +46,7 @@ def _latency(p: PlanRecord, _: float, output: float) -> Figure | None:
     rest, first = _times(p.tpot_s, output - 1.0), p.ttft_s
     if rest is None:
         return None
-    return Figure(
-        first.mid + rest.mid, first.low + rest.low, first.high + rest.high, rest.basis, rest.provisional
-    )
+    return Figure(first.mid + rest.mid, first.low + rest.low, first.high + rest.high, rest.basis, rest.provisional)
 
 
 def _pass(p: PlanRecord, _: float, __: float) -> Figure | None:
@@ -204,9 +202,7 @@ def _compared(m: _MeasuredPublished, out: Index, _: None, __: str) -> Residuals:
         key=who,
         chip=[row["chip"] for row in rows],
         reader=[readers(get_chip(row["chip"]), load(row["model"]).graph) for row in rows],
-        where=[
-            f"{row['model'].split('/')[-1]} on {row['chip']}, {w}" for w, row in zip(who, rows, strict=True)
-        ],
+        where=[f"{row['model'].split('/')[-1]} on {row['chip']}, {w}" for w, row in zip(who, rows, strict=True)],
         cell=[f"{w} {row['chip']}" for w, row in zip(who, rows, strict=True)],
     )
 
