@@ -36,14 +36,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import get_runtime, runtimes_for
 from chipwise.cost import dataflow
-from chipwise.cost.anatomy import (
-    Anatomy,
-    AnatomyLevel,
-    cpu_anatomy,
-    dataflow_anatomy,
-    gpu_anatomy,
-    systolic_anatomy,
-)
+from chipwise.cost.anatomy import Anatomy, AnatomyLevel, cpu_anatomy, dataflow_anatomy, gpu_anatomy, systolic_anatomy
 from chipwise.cost.copies import COPIES, PRIOR_LOG_SPREAD, WAYS, host_copy, memory_copy
 from chipwise.cost.cost import Cost
 from chipwise.cost.cpu import PRIOR_LOG_SPREAD as CPU_LOG_SPREAD
@@ -204,9 +197,7 @@ def _conv(given: Mapping[str, Any]) -> _Asking:
     what = f"{d['images']:,.0f} x {d['channels']:,.0f} x {size:,.0f} x {size:,.0f}, {d['filters']:,.0f} filters of"
     what = f"convolution of {what} {kernel:.0f} x {kernel:.0f}, stride {d['stride']:.0f}, pad {pad}"
     dtype = _dtype(given)
-    return _Asking(
-        what, d | {"pad": float(pad)} | unfolded, dtype, {"op": "gemm", "dtype": dtype, **unfolded}
-    )
+    return _Asking(what, d | {"pad": float(pad)} | unfolded, dtype, {"op": "gemm", "dtype": dtype, **unfolded})
 
 
 def _attention(given: Mapping[str, Any]) -> _Asking:
@@ -229,16 +220,10 @@ def _attention(given: Mapping[str, Any]) -> _Asking:
         raise UnknownNameError("compute type", compute, ("bf16", "fp8"), "bf16 or fp8")
     dtype = _dtype(given)
     phase = "new token" if q == 1 else f"{q:,.0f} new tokens"
-    what = (
-        f"attention: {d['batch']:,.0f} sequences, {phase} over {kv:,.0f}, {heads:.0f} heads on {kv_heads} of"
-    )
+    what = f"attention: {d['batch']:,.0f} sequences, {phase} over {kv:,.0f}, {heads:.0f} heads on {kv_heads} of"
     what = f"{what} {d['head-dim']:.0f}"
     question: dict[str, Any] = {name.replace("-", "_"): value for name, value in d.items()}
-    question |= {
-        "value_dim": value_dim,
-        "window": float(window),
-        "compute": "" if compute == "bf16" else compute,
-    }
+    question |= {"value_dim": value_dim, "window": float(window), "compute": "" if compute == "bf16" else compute}
     question |= {"causal": float(not given.get("bidirectional")), "prompt": float(bool(given.get("prompt")))}
     dims = d | {"window": float(window)}
     return _Asking(what, dims, dtype, {"op": "attention", "dtype": dtype, **question})
@@ -363,11 +348,7 @@ def _price(asked: Asked, op: Op, chip: Chip, device: Device, numbers: Parameters
         if op.kind == "experts" and asked["routing"][0] != "random":
             notes.append("this family's formula spreads tokens at random")
     wanted = op.compute
-    if (
-        op.kind in ("gemm", "attention")
-        and chip.family != "cpu"
-        and not {wanted} & {*chip.matrix, *chip.vector}
-    ):
+    if op.kind in ("gemm", "attention") and chip.family != "cpu" and not {wanted} & {*chip.matrix, *chip.vector}:
         notes.append(f"no unit for {wanted}: priced at the rate of another type")
     spread, basis = _spread(asked, chip, numbers)
     return _priced(cost, spread, basis, anatomy, tuple(notes))
@@ -411,8 +392,7 @@ def _crowding(numbers: Parameters) -> float:
 
 
 _NO_LABELS = {
-    name: np.array([""])
-    for name in ("vendor", "generation", "dtype", "library", "runtime", "launch", "fabric")
+    name: np.array([""]) for name in ("vendor", "generation", "dtype", "library", "runtime", "launch", "fabric")
 }
 
 
@@ -459,9 +439,7 @@ def _gpu_anatomy(
         rates = Rates.at(device, device.matrix["bf16"])
         through = scalar(values["load_bytes_per_clock"]) * scalar(rates.clock_hz) * scalar(rates.units)
         moved = scalar(op.bytes)
-        inner = AnatomyLevel(
-            "L2 to units", moved * scalar(values["passes"]), through, "reads and writes of the kernel"
-        )
+        inner = AnatomyLevel("L2 to units", moved * scalar(values["passes"]), through, "reads and writes of the kernel")
         text = f"over {scalar(rates.units):.0f} units"
         return _row_anatomy(op, asked, chip, device, text, (inner,))
     if op.kind == "experts":
@@ -483,9 +461,7 @@ def _anatomy(op: Op, asked: Asked, chip: Chip, device: Device, model: CostParame
         return cpu_anatomy(op, device, model)
     if isinstance(model, DataflowModel):
         return dataflow_anatomy(op, chip, model)
-    level = AnatomyLevel(
-        chip.memory.name, scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once"
-    )
+    level = AnatomyLevel(chip.memory.name, scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once")
     return Anatomy("chip", {}, "a roofline with shares of peaks", (level,))
 
 
@@ -546,18 +522,14 @@ def _copies(named: Sequence[str], given: Mapping[str, Any], changes: Mapping[str
             continue
         kernels.append(_record(priced, op, chip, device, link=priced.anatomy.levels[0].bytes_per_s))
     assumed = ("host memory is pinned, near the chip, and nothing else is on the way",)
-    return _report(
-        f"{format_bytes(num_bytes)} {way}", {"bytes": num_bytes}, "", kernels, refused, (), assumed
-    )
+    return _report(f"{format_bytes(num_bytes)} {way}", {"bytes": num_bytes}, "", kernels, refused, (), assumed)
 
 
 def _copy(way: str, num_bytes: float, chip: Chip, device: Device) -> _Priced | None:
     """Over the host's link, or inside the chip's memory; None where no host link is published."""
     if way == "on-chip":
         cost = memory_copy(num_bytes, device)
-        level = AnatomyLevel(
-            "memory", 2.0 * num_bytes, scalar(device.memory_bytes_per_s), "each byte read and written"
-        )
+        level = AnatomyLevel("memory", 2.0 * num_bytes, scalar(device.memory_bytes_per_s), "each byte read and written")
         text = "read and written by all units, or by a copy engine"
         return _priced(cost, PRIOR_LOG_SPREAD, "modelled", Anatomy("memory", {}, text, (level,)))
     link = chip.host
@@ -596,9 +568,7 @@ def _exchanges(
     where = "neighbours, alone on their links"
     if apart > 1:
         where = f"ranks {apart:,} chips apart; the {apart:,} groups between them do the same at once"
-    blocking = (
-        (f"leaf switches with {oversubscription:g} links down for one up",) if oversubscription > 1.0 else ()
-    )
+    blocking = (f"leaf switches with {oversubscription:g} links down for one up",) if oversubscription > 1.0 else ()
     return _report(
         f"{kind.replace('_', '-')} of {format_bytes(num_bytes)} between {ranks} ranks",
         {"bytes": num_bytes, "ranks": float(ranks), "apart": float(apart)},
@@ -618,9 +588,7 @@ def _kind_of(name: str) -> str:
     return kind
 
 
-def _check_exchange(
-    kind: str, ranks: int, apart: int, oversubscription: float, said: Mapping[str, Any]
-) -> None:
+def _check_exchange(kind: str, ranks: int, apart: int, oversubscription: float, said: Mapping[str, Any]) -> None:
     """Raises `UsageError` and `UnknownNameError` for an exchange that cannot be."""
     if not 2 <= ranks <= 100_000:
         raise UsageError(f"--ranks {ranks}: not a count of ranks", "2 to 100,000")
@@ -640,12 +608,7 @@ def _check_exchange(
 
 
 def _exchange(
-    asked: Mapping[str, Any],
-    as_measured: bool,
-    chip: Chip,
-    numbers: Parameters,
-    apart: int,
-    oversubscription: float,
+    asked: Mapping[str, Any], as_measured: bool, chip: Chip, numbers: Parameters, apart: int, oversubscription: float
 ) -> _Priced | RefusalRecord:
     """One exchange between chips of one kind, or why it cannot be told."""
     kind, num_bytes, ranks = str(asked["kind"]), float(asked["bytes"]), int(asked["ranks"])
@@ -653,9 +616,7 @@ def _exchange(
     device, span = Device.of(chip), ranks * apart
     if as_measured or kind == _EXPERT_EXCHANGE:
         if chip.family != "simt":
-            return RefusalRecord(
-                chip.id, "NO_FIGURE", f"no measured exchange of {chip.family} chips by library"
-            )
+            return RefusalRecord(chip.id, "NO_FIGURE", f"no measured exchange of {chip.family} chips by library")
         return _measured_exchange(question, chip, numbers)
     if not np.isfinite(device.link_bytes_per_s):
         return RefusalRecord(chip.id, "NO_LINK", "no link between chips is published")
@@ -685,9 +646,7 @@ def _measured_exchange(question: Asked, chip: Chip, numbers: Parameters) -> _Pri
     return _exchanged(cost, exchange_tiers(question, at.network), at, spread, basis, scalar(wire))
 
 
-def _exchanged(
-    cost: Cost, tiers: Sequence[Traffic], at: Joined, spread: float, basis: str, wire: float
-) -> _Priced:
+def _exchanged(cost: Cost, tiers: Sequence[Traffic], at: Joined, spread: float, basis: str, wire: float) -> _Priced:
     """Latency under "launch", transfer under "network", beside the tier that the bytes would wait for."""
     latency, transfer = scalar(cost.exposed["launch"]), scalar(cost.exposed["network"])
     link, least_s = limit(tiers)

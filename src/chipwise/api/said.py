@@ -128,11 +128,7 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
         re.compile(rf"{NUMBER}\s*(m|b|t|million|billion|trillion)\s+tokens\b", re.I),
         lambda m: SCALES[m[3].lower()],
     ),
-    (
-        "MFU",
-        re.compile(rf"\bmfu\W+(?:[a-z]+ ){{0,2}}{NUMBER}{SHARE}|{NUMBER}{SHARE} mfu\b", re.I),
-        lambda _: 0.01,
-    ),
+    ("MFU", re.compile(rf"\bmfu\W+(?:[a-z]+ ){{0,2}}{NUMBER}{SHARE}|{NUMBER}{SHARE} mfu\b", re.I), lambda _: 0.01),
     ("B/s", re.compile(rf"{NUMBER}\s*([gtp])i?b{SECOND}", re.I), lambda m: SCALES[m[3].lower()]),
     (
         "B/token",
@@ -147,11 +143,7 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
         ),
         lambda m: SCALES[PREFIXED.get((m[3] or m[6]).lower(), (m[3] or m[6]).lower())],
     ),
-    (
-        "$/h",
-        re.compile(rf"\$\s*{NUMBER}{HOUR}|{NUMBER}\s*(?:\$|dollars?|usd){HOUR}", re.I),
-        lambda _: 1.0,
-    ),
+    ("$/h", re.compile(rf"\$\s*{NUMBER}{HOUR}|{NUMBER}\s*(?:\$|dollars?|usd){HOUR}", re.I), lambda _: 1.0),
     ("B", re.compile(rf"{NUMBER}\s*([mgt])i?b\b", re.I), lambda m: SCALES[m[3].lower()]),
     (
         "s",
@@ -163,11 +155,7 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
         ),
         lambda m: TIMES[m[3].lower().removesuffix("s") or "s"] if m[3].lower() != "ms" else 1e-3,
     ),
-    (
-        "run s",
-        re.compile(rf"{NUMBER}[\s-]*(hour|day|week|month)s?\b", re.I),
-        lambda m: RUNS[m[3].lower()],
-    ),
+    ("run s", re.compile(rf"{NUMBER}[\s-]*(hour|day|week|month)s?\b", re.I), lambda m: RUNS[m[3].lower()]),
     ("chips", re.compile(rf"{NUMBER}\s*(?:chips|gpus|tpus|lpus|cards|accelerators)\b", re.I), lambda _: 1.0),
     (
         "users",
@@ -195,14 +183,12 @@ COUNTS = {
 }
 COUNT = re.compile(rf"(?:(?<![\d.,])(\d[\d,]*)\s*[x×*]?|\b({'|'.join(COUNTS)}))[\s-]*$", re.I)
 TIMES_BEFORE = re.compile(
-    r"(?:\b(?:is|are|was|about|roughly|nearly|almost|to|least|over|only|a|like|~)\s*)\d+(?:\.\d+)?\s*(?:x|×)\s*$",
-    re.I,
+    r"(?:\b(?:is|are|was|about|roughly|nearly|almost|to|least|over|only|a|like|~)\s*)\d+(?:\.\d+)?\s*(?:x|×)\s*$", re.I
 )
 """`is 3x A100`: a ratio, not a count."""
 
 OVER = re.compile(
-    r"\b(?:(?<!no )(?<!not )more than|over|at least|above|exceeds?|upwards of|(?:no|not) less than)\s*\$?\s*$",
-    re.I,
+    r"\b(?:(?<!no )(?<!not )more than|over|at least|above|exceeds?|upwards of|(?:no|not) less than)\s*\$?\s*$", re.I
 )
 UNDER = re.compile(
     r"\b(?:(?<!no )(?<!not )less than|fewer than|under|below|at most|(?:no|not) more than)\s*\$?\s*$", re.I
@@ -227,8 +213,7 @@ MORE = re.compile(
     re.I,
 )
 LESS = re.compile(
-    r"\b(?:slow\w*|worse|behind|loses?|lower(?! latenc)|higher latenc\w+|less|fewer|weaker|inferior|lags?)\b",
-    re.I,
+    r"\b(?:slow\w*|worse|behind|loses?|lower(?! latenc)|higher latenc\w+|less|fewer|weaker|inferior|lags?)\b", re.I
 )
 CHEAP = re.compile(
     r"\b(?:cheap\w*|less expensive|lower (?:price|cost)|costs? less|saves?|half the (?:price|cost))\b", re.I
@@ -248,10 +233,7 @@ ASPECTS: tuple[tuple[Aspect, str], ...] = (
         r"|cost[- ]effic\w+|value",
     ),
     ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|joules?"),
-    (
-        "power",
-        r"\b(?:draws?|tdp|watts?)\b|(?<!compute )(?<!computing )(?<!processing )(?<!raw )\bpower\b(?! per\b)",
-    ),
+    ("power", r"\b(?:draws?|tdp|watts?)\b|(?<!compute )(?<!computing )(?<!processing )(?<!raw )\bpower\b(?! per\b)"),
     ("price", rf"{CHEAP.pattern}|{DEAR.pattern}|\bprices?\b|\bcosts?\b"),
     ("training", r"\btrain(?:s|ed|ing)?\b|fine[- ]?tun\w+|pre[- ]?training"),
     ("bandwidth", r"\bbandwidth\b"),
@@ -272,12 +254,10 @@ ALONE = re.compile(
     re.I,
 )
 FITS = re.compile(
-    r"\b(?:fits?|runs?|running|load|holds?|enough|suffices?|serves?|host|handle|deploy|needs?|requires?)\b",
-    re.I,
+    r"\b(?:fits?|runs?|running|load|holds?|enough|suffices?|serves?|host|handle|deploy|needs?|requires?)\b", re.I
 )
 LACKS = re.compile(
-    r"\bout[ -]of[ -](?:(?:gpu|video|device) )?(?:memory|vram)\b|\booms?\b|\btoo (?:big|large|heavy) (?:for|to)\b",
-    re.I,
+    r"\bout[ -]of[ -](?:(?:gpu|video|device) )?(?:memory|vram)\b|\booms?\b|\btoo (?:big|large|heavy) (?:for|to)\b", re.I
 )
 """What says that something does not fit."""
 ALWAYS = re.compile(
@@ -292,8 +272,7 @@ DENIED = re.compile(
     re.I,
 )
 BESIDE = re.compile(
-    r"\b(?:at|for) (?:(?:about|only) )?(?:half|a third|a quarter|a fraction|\d+ ?%)[^,.;]*?\b(?:price|cost)s?\b",
-    re.I,
+    r"\b(?:at|for) (?:(?:about|only) )?(?:half|a third|a quarter|a fraction|\d+ ?%)[^,.;]*?\b(?:price|cost)s?\b", re.I
 )
 COMPARED = re.compile(r"^\s*(?:compared (?:to|with)|unlike|versus|against|relative to)\b", re.I)
 WORD = re.compile(r"[A-Za-z0-9][\w.+-]*")

@@ -126,11 +126,11 @@ def _lacking(saying: Saying, work: _Shown) -> _Verdict | None:
     for s in saying.chips:
         if _in_format(work, saying, s) is not None:
             return None
-        lacks.append(_many(s.count or 1, s.chip) if s.count else f"any number of {get_chip(s.chip).name}")
+        lacks.append(_few(s) if s.count else f"any number of {get_chip(s.chip).name}")
     if not lacks or not saying.model or saying.network:
         return None
     because = f"{saying.model} does not fit on {' or '.join(lacks)}, in 4 bit either."
-    return _Verdict("true" if saying.denied else "false", because, "")
+    return _Verdict("true" if saying.denied else "false", because)
 
 
 def _room(asked: Any) -> bool:
@@ -138,15 +138,23 @@ def _room(asked: Any) -> bool:
     return bool(asked.fits) and asked.fits[0].verdict != "no"
 
 
-def _in_format(work: _Shown, saying: Saying, s: Spoken) -> str | None:
-    """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own. Of a sentence
-    with a format only that one. None where it fits in none."""
-    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
+def _formats(
+    saying: Saying, work: _Shown, s: Spoken, count: int | None, *narrower: str, batch: int | None = None
+) -> Iterator[tuple[str, Any]]:
+    """The formats in which a model fits on so many chips, with what `fit` says of each: the checkpoint's own ("") and
+    the `narrower` ones in their order; of a sentence with a format only that one."""
+    for precision in (saying.precision,) if saying.precision else ("", *narrower):
         with contextlib.suppress(ChipwiseError):
-            fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count, precision=precision)
+            asked = {"model": saying.model, "chips": s.chip, "count": count, "precision": precision}
+            fit = work.ask("fit", **asked, batch=batch)
             if _room(fit):
-                return precision
-    return None
+                yield precision, fit
+
+
+def _in_format(work: _Shown, saying: Saying, s: Spoken) -> str | None:
+    """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own; None where it
+    fits in none."""
+    return next((precision for precision, _ in _formats(saying, work, s, s.count, "fp8", "w4a16")), None)
 
 
 RATE = re.compile(r"tokens?\s*(?:/|per)|per second|\btps\b", re.I)
@@ -168,7 +176,7 @@ class _Verdict:
 
     verdict: str
     because: str
-    read: str
+    read: str = ""
 
 
 VERB_DENIED = re.compile(
@@ -315,9 +323,7 @@ def _holding(work: _Shown, model: str, s: Spoken, precision: str = "") -> int:
     return int(fit.fits[0].chips)
 
 
-def _planned(
-    work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any
-) -> Any:
+def _planned(work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any) -> Any:
     """The best plan on all of so many chips; on one machine of a desk the best of those that use at most as many. A
     chip that takes many to hold a model may take more than the fewest. Weights are as they are stored where nothing was
     said of them, but at a desk."""
@@ -534,9 +540,7 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
         report = work.ask("match", model=saying.model, chip=s.chip, count=count)
     except ChipwiseError:
         return "", 0.0
-    near = [
-        m for m in report.matches if m.item.speed and m.mark("chip") == "same" and m.mark("model") in ALIKE
-    ]
+    near = [m for m in report.matches if m.item.speed and m.mark("chip") == "same" and m.mark("model") in ALIKE]
     if not near:
         work.commands.pop()
         return "", 0.0
@@ -553,9 +557,7 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
 def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
     quoted, s = saying.quoted("s"), saying.chips[0]
     steps, samples = saying.counted(STEPS), saying.counted(SAMPLES) or 1
-    plan = work.ask(
-        "plan", model=saying.model, chips=s.chip, batch=1, steps=str(steps) if steps else ""
-    ).plans[0]
+    plan = work.ask("plan", model=saying.model, chips=s.chip, batch=1, steps=str(steps) if steps else "").plans[0]
     # one after another, on one chip
     low, mid, high = (samples * t for t in (plan.latency_s.low, plan.latency_s.mid, plan.latency_s.high))
     work.kinds.add(plan.latency_s.basis)
@@ -619,7 +621,7 @@ def _beside(saying: Saying, work: _Shown, found: _Verdict) -> _Verdict:
     """A verdict on two chips with what stands beside it: a speed that was not judged, or what their sheets say."""
     if saying.aspect == "price" and SPEED.search(saying.text):
         verdict = "true with a condition" if found.verdict == "true" else found.verdict
-        return _Verdict(verdict, f"{found.because} The speed in it was not judged.", "")
+        return _Verdict(verdict, f"{found.because} The speed in it was not judged.")
     if saying.aspect not in ("speed", "training"):
         return found
     sheets = ", ".join(_sheets(work, *saying.chips))
@@ -707,7 +709,7 @@ def _of_always(saying: Saying, ratios: Ratios, a: Spoken, b: Spoken) -> _Verdict
     # what refutes it most clearly first
     first = sorted(ratios, key=lambda of: -abs(math.log(ratios[of])) if of in against else 1.0)
     told = _in_a_sentence({of: ratios[of] for of in first}, a, b, saying)
-    return _Verdict(verdict, f"{before}: {told}", "")
+    return _Verdict(verdict, f"{before}: {told}")
 
 
 def _note(work: _Shown, ratios: Ratios) -> None:
@@ -744,9 +746,7 @@ def _times(ratio: float) -> str:
 
 def _sheets(work: _Shown, a: Spoken, b: Spoken) -> Iterator[str]:
     """What the data sheets say of as many of two chips, whose speeds are compared."""
-    for what, get in (
-        (("bf16 peak", _bf16), ("bandwidth", _bandwidth)) if (a.count or 1) == (b.count or 1) else ()
-    ):
+    for what, get in (("bf16 peak", _bf16), ("bandwidth", _bandwidth)) if (a.count or 1) == (b.count or 1) else ():
         ours, theirs = get(work.chip(a.chip)), get(work.chip(b.chip))
         if ours and theirs:
             yield f"{work.figure(what, ours / theirs, 'x')} times the {what}"
@@ -766,9 +766,7 @@ def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     found: Ratios = {}
     with contextlib.suppress(ChipwiseError):
         if saying.aspect == "price":
-            found = {
-                ("price per token", under): 1 / x for (_, under), x in _per_dollar(saying, work, a, b).items()
-            }
+            found = {("price per token", under): 1 / x for (_, under), x in _per_dollar(saying, work, a, b).items()}
         elif saying.aspect == "speed":
             model, precision, na, nb = _common(saying, work, a, b)
             rates = [
@@ -778,9 +776,7 @@ def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
             found["speed", "short prompts and long answers"] = rates[0] / rates[1]
             if not saying.model and model != LARGE:
                 other = _speeds(replace(saying, model=LARGE), work, a, b)
-                found |= {
-                    (m, what if LARGE[-3:] in what else f"{what}, 70B"): x for (m, what), x in other.items()
-                }
+                found |= {(m, what if LARGE[-3:] in what else f"{what}, 70B"): x for (m, what), x in other.items()}
     return found
 
 
@@ -815,10 +811,10 @@ def _held(saying: Saying, work: _Shown) -> _Verdict | None:
     holds = [_holds_in_four(saying, work, s) for s in saying.chips]
     if holds[0] == holds[1]:
         return None
-    names = [_many(s.count or 1, s.chip) for s in saying.chips]
+    names = [_few(s) for s in saying.chips]
     winner, other = names if holds[0] else reversed(names)
     because = f"In 4 bit {saying.model} fits on {winner} and not on {other}."
-    return _Verdict("true" if holds[0] != saying.denied else "false", because, "")
+    return _Verdict("true" if holds[0] != saying.denied else "false", because)
 
 
 def _holds_in_four(saying: Saying, work: _Shown, s: Spoken) -> bool:
@@ -827,12 +823,8 @@ def _holds_in_four(saying: Saying, work: _Shown, s: Spoken) -> bool:
     local = _local_fits(replace(saying, precision="w4a16"), work, s, s.count or 1)
     holds = _room(fit) or local is not None
     missing = 0.0 if holds or not fit.fits else fit.fits[0].missing_bytes
-    work.figure(f"missing on each of {_many(s.count or 1, s.chip)}, weights in 4 bit", missing, "B")
+    work.figure(f"missing on each of {_few(s)}, weights in 4 bit", missing, "B")
     return holds
-
-
-TURNED = {"true": "false", "false": "true"}
-"""A verdict on a sentence that is denied."""
 
 
 def _ratio_verdict(saying: Saying, ratios: Collection[float], tie: float, sure: str) -> str:
@@ -841,7 +833,7 @@ def _ratio_verdict(saying: Saying, ratios: Collection[float], tie: float, sure: 
     least, most = min(ratios), max(ratios)
     if saying.ratio is None:
         found = _way_verdict(saying.more or 0, least, most, tie)
-        return TURNED.get(found, found) if saying.denied else found
+        return DENIED_IS.get(found, found) if saying.denied else found
     low, high = saying.ratio
     found = _far_verdict(low, high, least, most, tie)
     found = DENIED_IS.get(found, found) if saying.denied else found
@@ -879,10 +871,7 @@ def _common(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> tuple[str, st
     said: a chip that has a narrower one is not to win by it."""
     said = bool(a.count or b.count)
     for model in (saying.model,) if saying.model else (USUAL, LARGE):
-        ones = [
-            _holding(work, model, Spoken(s.chip, s.count or (1 if said else None), "", False, 0))
-            for s in (a, b)
-        ]
+        ones = [_holding(work, model, Spoken(s.chip, s.count or (1 if said else None), "", False, 0)) for s in (a, b)]
         if not said and max(ones) <= SERVER:
             ones = [max(ones)] * 2
         if saying.model or max(ones) <= SERVER:
@@ -932,13 +921,10 @@ def _best_measured(work: _Shown, model: str, a: str, b: str) -> Ratios:
         report = work.ask("match", model=name)
     except ChipwiseError:
         return {}
-    best = {
-        chip: max(
-            (i.speed or 0.0 for i in report.measured if (i.chip, i.scenario) == (chip, "Offline")),
-            default=0.0,
-        )
-        for chip in (a, b)
-    }
+    best = dict.fromkeys((a, b), 0.0)
+    for i in report.measured:
+        if i.chip in best and i.scenario == "Offline":
+            best[i.chip] = max(best[i.chip], i.speed or 0.0)
     if not all(best.values()):
         work.commands.pop()
         return {}
@@ -996,7 +982,7 @@ def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     if ours is None or theirs is None:
         return {}
     return {
-        ("price per hour", "lowest list prices"): na * ours[0] / (nb * theirs[0]),
+        ("price per hour", "lowest list prices"): na * ours[0] / (nb * theirs[0])
     }  # the highest are of unlike providers
 
 
@@ -1078,14 +1064,7 @@ WHERE = {"price per hour": "per hour", "price per token": "per token", "speed": 
 WHERE |= {"speed of training": "in training"}
 """Where a comparison holds, by what is compared."""
 PREDICTED = frozenset(
-    {
-        "price per token",
-        "price of training",
-        "tokens per dollar",
-        "tokens per joule",
-        "speed",
-        "speed of training",
-    }
+    {"price per token", "price of training", "tokens per dollar", "tokens per joule", "speed", "speed of training"}
 )
 """Those of them that are predicted."""
 THE_SAME = 1.02
@@ -1108,7 +1087,7 @@ def _cache(saying: Saying, work: _Shown) -> _Verdict | None:
     each = work.figure("cache of a token", model.kv_bytes_per_token, "B")
     near = quoted.low / NEAR <= model.kv_bytes_per_token <= quoted.high * NEAR
     because = f"A token of {model.name} keeps {each} in the cache, in 16 bit."
-    return _Verdict("true" if near else "false", because, "")
+    return _Verdict("true" if near else "false", because)
 
 
 def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
@@ -1137,7 +1116,7 @@ def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
         near = sure
     verdict = "true" if sure else "true with a condition" if near or lean else "false"
     turned = saying.denied and not saying.needs
-    return _Verdict(TURNED.get(verdict, verdict) if turned else verdict, because, "")
+    return _Verdict(DENIED_IS.get(verdict, verdict) if turned else verdict, because)
 
 
 FULL = ("bf16", "fp16")
@@ -1163,13 +1142,13 @@ def _states(quoted: SaidQuantity, work: _Shown, record: Any) -> _Verdict:
         "activations come on top, LoRA or 8-bit optimisers take far less."
     )
     near = quoted.low / NEAR <= states <= quoted.high * NEAR
-    return _Verdict("true with a condition" if near else "misleading", because, "")
+    return _Verdict("true with a condition" if near else "misleading", because)
 
 
 def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     """Whether a model fits on chips, in its own format or in 4 bit."""
     s = _exact(saying)[0]
-    count, where = s.count or 1, _many(s.count or 1, s.chip)
+    count, where = s.count or 1, _few(s)
     asked = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision=saying.precision)
     if not asked.fits:
         return None
@@ -1177,8 +1156,8 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     weights = work.figure(f"weights in {asked.model.precision}", asked.model.weight_bytes, "B")
     if fit.verdict != "no":
         verdict, many = _roomy(work, fit)
-        verdict = TURNED.get(verdict, verdict) if saying.denied else verdict
-        return _Verdict(verdict, f"Weights of {weights} fit on {where}, and {many} too.", "")
+        verdict = DENIED_IS.get(verdict, verdict) if saying.denied else verdict
+        return _Verdict(verdict, f"Weights of {weights} fit on {where}, and {many} too.")
     if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
         return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
@@ -1187,11 +1166,11 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
         have = work.figure(f"memory of {where}", held, "B")
         within = f"Weights of {weights} lie within the {have} of {where}"
         because = f"{within}, but a server needs {short} more for cache and workspace."
-        return _Verdict("true with a condition", because, "")
+        return _Verdict("true with a condition", because)
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
     others, lean = _what_fits(saying, work, s, count)
     verdict = "true with a condition" if lean else "true" if saying.denied else "false"
-    return _Verdict(verdict, f"{because}{others}", "")
+    return _Verdict(verdict, f"{because}{others}")
 
 
 def _roomy(work: _Shown, fit: Any) -> tuple[str, str]:
@@ -1233,7 +1212,7 @@ def _local_fits(saying: Saying, work: _Shown, s: Spoken, count: int) -> _Verdict
         if best.precision.startswith(quant):
             rate = work.speed(f"one user, {best.precision}", best.tokens_per_s)
             because = f"In {best.precision} a local engine runs it on {_many(count, s.chip)}, at {rate} for one user"
-            return _Verdict("true with a condition", f"{because} and a context of {LITTLE:,} tokens.", "")
+            return _Verdict("true with a condition", f"{because} and a context of {LITTLE:,} tokens.")
     return None
 
 
@@ -1249,19 +1228,15 @@ def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
     if quoted is None:
         return None
     batch = round(users.low or users.high) if users else None
-    fewest = {}
-    for precision in (saying.precision,) if saying.precision else ("", "int8", "w4a16"):
-        with contextlib.suppress(ChipwiseError):
-            fit = work.ask("fit", model=saying.model, chips=s.chip, precision=precision, batch=batch)
-            if _room(fit):
-                fewest[fit.model.precision] = fit.fits[0].chips
+    able = _formats(saying, work, s, None, "int8", "w4a16", batch=batch)
+    fewest = {fit.model.precision: fit.fits[0].chips for _, fit in able}
     if not fewest:
         return None
     said = [f"{work.figure(f'fewest chips in {p}', float(n), '')} in {p}" for p, n in fewest.items()]
     held = f"{batch:,} requests of 2,300 tokens" if batch else "one request"
     because = f"The fewest {get_chip(s.chip).name} that hold the weights and {held} are {', '.join(said)}."
     verdict, lead, more = _against_fewest(quoted, fewest)
-    return _Verdict(verdict, f"{lead}{because}{more}", "")
+    return _Verdict(verdict, f"{lead}{because}{more}")
 
 
 def _against_fewest(quoted: SaidQuantity, fewest: Mapping[str, int]) -> tuple[str, str, str]:
@@ -1299,9 +1274,7 @@ def _said_to_need(saying: Saying) -> SaidQuantity | None:
         return None
     under, over = UNDER.search(before), OVER.search(before)
     if under:
-        return SaidQuantity(
-            0.0, s.count - bool(re.match("less|fewer|under|below", under[0], re.I)), "chips", s.words
-        )
+        return SaidQuantity(0.0, s.count - bool(re.match("less|fewer|under|below", under[0], re.I)), "chips", s.words)
     if over and re.match("more|over|above|exceed", over[0], re.I):
         return SaidQuantity(s.count + 1.0, math.inf, "chips", s.words)
     return SaidQuantity(s.count, s.count, "chips", s.words)
@@ -1323,7 +1296,7 @@ def _users(saying: Saying, work: _Shown) -> _Verdict | None:
     whole = _rate_of_all(saying, work, users, s, count)
     if not enough:
         verdict = "false" if users > GUESSED * max(held.values()) else "misleading"
-        return _Verdict(verdict, f"Not where all {users:,} ask at once. {because}{whole}", "")
+        return _Verdict(verdict, f"Not where all {users:,} ask at once. {because}{whole}")
     lead, verdict = "", "true"
     if next(iter(held)) not in enough:
         lead, verdict = f"In {' or '.join(enough)}, not in {next(iter(held))}. ", "true with a condition"
@@ -1331,18 +1304,15 @@ def _users(saying: Saying, work: _Shown) -> _Verdict | None:
         verdict, lead = _users_at(saying, work, rate, users, s, count) or (verdict, lead)
     if saying.needs and verdict == "true":
         verdict, lead = "true with a condition", "They are enough; whether fewer are was not tried. "
-    return _Verdict(verdict, f"{lead}{because}{whole}", "")
+    return _Verdict(verdict, f"{lead}{because}{whole}")
 
 
 def _held_at_once(saying: Saying, work: _Shown, s: Spoken, count: int) -> dict[str, int]:
     """The requests that fit at once on so many chips, by format, the model's own first. Raises `InfeasibleError` where
     the model fits in none."""
     held: dict[str, int] = {}
-    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
-        with contextlib.suppress(ChipwiseError):
-            fit = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision=precision)
-            if _room(fit):
-                held.setdefault(fit.model.precision, fit.fits[0].largest_batch)
+    for _, fit in _formats(saying, work, s, count, "fp8", "w4a16"):
+        held.setdefault(fit.model.precision, fit.fits[0].largest_batch)
     if not held:
         raise InfeasibleError(f"{saying.model} does not fit on {_many(count, s.chip)}")
     return held
@@ -1359,9 +1329,7 @@ def _rate_of_all(saying: Saying, work: _Shown, users: int, s: Spoken, count: int
     if rate is None:
         return ""
     full = _planned(work, saying.model, s.chip, count, "batch", saying.precision)
-    most = work.speed(
-        f"all requests together, 2,000 tokens in and 300 out, {full.precision}", full.tokens_per_s
-    )
+    most = work.speed(f"all requests together, 2,000 tokens in and 300 out, {full.precision}", full.tokens_per_s)
     low = rate.low or rate.high
     each = 1 if TOGETHER.search(saying.text) else users
     took = work.figure(f"{users:,} users at {rate.words}", each * low, "tokens/s")
@@ -1418,11 +1386,11 @@ def _utilisation(saying: Saying, work: _Shown) -> _Verdict | None:
         told.append(f"{mid} [{low:.0%} to {high:.0%}] for {_short(model)} with {plan.stack}")
     because = f"The best plan on {_many(count, s.chip)} is predicted to reach an MFU of {', '.join(told)}."
     if len(set(places)) > 1:
-        return _Verdict("true with a condition", f"{because} It depends on the model.", "")
+        return _Verdict("true with a condition", f"{because} It depends on the model.")
     if places[0] == "above":
-        return _Verdict("false" if quoted.low > 1.0 else "misleading", f"{because} Less is predicted.", "")
+        return _Verdict("false" if quoted.low > 1.0 else "misleading", f"{because} Less is predicted.")
     verdict, before = LIMITED[places[0]]
-    return _Verdict(verdict, f"{before}{because}", "")
+    return _Verdict(verdict, f"{before}{because}")
 
 
 def _training(saying: Saying, work: _Shown) -> _Verdict | None:
@@ -1433,24 +1401,22 @@ def _training(saying: Saying, work: _Shown) -> _Verdict | None:
     plan = _trained(work, saying.model, s.chip, count, asked, _method(saying))
     where = f"{_short(saying.model)} on {_many(count, s.chip)} with {plan.stack}"
     if tokens is None:
-        reached = [
-            10e9 * quoted.high / (DAY * days) for days in (plan.days.mid, plan.days.high, plan.days.low)
-        ]
+        reached = [10e9 * quoted.high / (DAY * days) for days in (plan.days.mid, plan.days.high, plan.days.low)]
         if not all(map(math.isfinite, reached)):
             return None
         mid = work.figure(f"tokens in {quoted.words}, billions", reached[0] / 1e9, "")
         low, high = (shown(n / 1e9, "") for n in reached[1:])
         because = f"It depends on the tokens, which are not said: {quoted.words} are enough for {mid}"
-        return _Verdict("not settled", f"{because} [{low} to {high}] billion of {where}.", "")
+        return _Verdict("not settled", f"{because} [{low} to {high}] billion of {where}.")
     mid, low, high = (format_seconds(DAY * days) for days in (plan.days.mid, plan.days.low, plan.days.high))
     work.figure(f"time of training {where}", DAY * plan.days.mid, "s")
     because = f"{tokens.words} for {where} are predicted to take {mid} [{low} to {high}]."
     if quoted.high < DAY * plan.days.low:
         far = DAY * plan.days.low > 2 * quoted.high
-        return _Verdict("false" if far else "misleading", f"{because} That is longer.", "")
+        return _Verdict("false" if far else "misleading", f"{because} That is longer.")
     if quoted.low > DAY * plan.days.high:
-        return _Verdict("true with a condition", f"{because} It can be faster than that.", "")
-    return _Verdict("true", because, "")
+        return _Verdict("true with a condition", f"{because} It can be faster than that.")
+    return _Verdict("true", because)
 
 
 DAY = 86400.0
@@ -1477,10 +1443,10 @@ def _token_price(saying: Saying, work: _Shown) -> _Verdict | None:
     if quoted.high < cost.low:
         far = 2 * quoted.high < cost.low
         why = "Shorter prompts, spot and owned chips cost less."
-        return _Verdict("false" if far else "true with a condition", f"{because} {why}", "")
+        return _Verdict("false" if far else "true with a condition", f"{because} {why}")
     if quoted.low > cost.high:
-        return _Verdict("true with a condition", f"{because} At a lighter load each costs more.", "")
-    return _Verdict("true with a condition", f"{because} It depends on the load and on who rents it out.", "")
+        return _Verdict("true with a condition", f"{because} At a lighter load each costs more.")
+    return _Verdict("true with a condition", f"{because} It depends on the load and on who rents it out.")
 
 
 # the sheet of a chip
@@ -1501,15 +1467,13 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
         far = each[1] < ends[0] / 2
         because = because if far else f"not on demand. {because}"
         said = f"{because} Below them are spot, reserved and owned chips, and offers that are not listed."
-        return _Verdict("false" if far else "true with a condition", said, "")
+        return _Verdict("false" if far else "true with a condition", said)
     if each[0] > ends[1] * NEAR:
-        return _Verdict("misleading", because, "")
+        return _Verdict("misleading", because)
     spread = ends[1] > 2 * ends[0]
-    return _Verdict(
-        "true with a condition" if spread else "true",
-        f"{because} It depends on who rents it out." if spread else because,
-        "",
-    )
+    if spread:
+        return _Verdict("true with a condition", f"{because} It depends on who rents it out.")
+    return _Verdict("true", because)
 
 
 def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
@@ -1529,7 +1493,7 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
         return None
     order = ("false", "misleading", "not settled", "true with a condition", "true")
     verdict = min((v for v, _ in told), key=order.index)
-    return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.", "")
+    return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.")
 
 
 def _row(saying: Saying, quoted: SaidQuantity, s: Spoken, chip: Any) -> tuple[str, float | None]:
@@ -1559,9 +1523,7 @@ def _like(
     if not value:
         return None
 
-    joined = (
-        bool(domain) and not _labelled(quoted, count * value) and _labelled(quoted, (domain or 1) * value)
-    )
+    joined = bool(domain) and not _labelled(quoted, count * value) and _labelled(quoted, (domain or 1) * value)
     size = (domain or 1) if joined else count
     near = _labelled(quoted, size * value)
     text = work.figure(f"{what} of {size}" if size > count else what, size * value, quoted.unit)
@@ -1590,9 +1552,7 @@ LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
 
-def _peak(
-    work: _Shown, quoted: SaidQuantity, chip: Any, count: int, saying: Saying
-) -> tuple[str, str] | None:
+def _peak(work: _Shown, quoted: SaidQuantity, chip: Any, count: int, saying: Saying) -> tuple[str, str] | None:
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
     kinds, peaks = _said_peaks(saying, {**chip.vector, **chip.matrix})
@@ -1617,9 +1577,7 @@ def _peak(
 def _said_peaks(saying: Saying, every: Mapping[str, float]) -> tuple[Sequence[str], Mapping[str, float]]:
     """The types of products that a sentence names, by their words before those of its format, and their peaks."""
     kinds = sorted(saying.wide or TYPES.get(saying.precision, ()), key=lambda k: k not in saying.text.lower())
-    return kinds, {
-        k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind
-    } if kinds else every
+    return kinds, {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind} if kinds else every
 
 
 def _no_peak(work: _Shown, quoted: SaidQuantity, kind: str, peak: float) -> tuple[str, str]:
@@ -1631,13 +1589,7 @@ def _no_peak(work: _Shown, quoted: SaidQuantity, kind: str, peak: float) -> tupl
     return "false", f"the highest dense peak is {text}, in {kind}, and none is what is said"
 
 
-TYPES = {
-    "fp8": ("fp8",),
-    "int8": ("int8",),
-    "nvfp4": ("fp4",),
-    "bf16": ("bf16", "fp16"),
-    "w4a16": ("int4",),
-}
+TYPES = {"fp8": ("fp8",), "int8": ("int8",), "nvfp4": ("fp4",), "bf16": ("bf16", "fp16"), "w4a16": ("int4",)}
 """Types of products by the formats that a sentence names."""
 
 
@@ -1665,12 +1617,7 @@ WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict |
     (lambda s: _of_model(s) and s.of("B/token"), _cache),
     (lambda s: _of_model(s) and s.of("B") and not _exact(s), _memory),
     (lambda s: len(s.chips) == 1 and s.model and s.of("chips"), _needed),
-    (
-        lambda s: (
-            _placed(s) and _of_model(s) and s.fits and not _about_more(s) and not TRAINED.search(s.text)
-        ),
-        _fits,
-    ),
+    (lambda s: _placed(s) and _of_model(s) and s.fits and not _about_more(s) and not TRAINED.search(s.text), _fits),
     (lambda s: len(s.chips) == 1 and s.of("$/h") is not None, _price),
     (lambda s: len(s.chips) == 1 and not s.model and s.quantities, _sheet),
 )

@@ -22,11 +22,7 @@ Labels = Mapping[str, NDArray[np.str_]]
 
 SCATTER = 0.12  # one standard deviation of log(time) of a good row: noise floor of kernel timings
 SCATTER_SPREAD = 0.1  # of the logarithm of a scatter: assumed
-SCATTER_EDGES_S = (
-    1e-5,
-    1e-4,
-    1e-3,
-)  # between ranges of predicted time: short kernels scatter more than long ones
+SCATTER_EDGES_S = (1e-5, 1e-4, 1e-3)  # between ranges of predicted time: short kernels scatter more than long ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +117,9 @@ class Effects:
 
     def values(self, labels: Labels) -> dict[str, Array]:
         """Every quantity for every row."""
-        logs = self._columns(
-            labels, lambda level, key, e: level.centres.get(key, 0.0) if e is None else e.value
-        )
+        logs = self._columns(labels, lambda level, key, e: level.centres.get(key, 0.0) if e is None else e.value)
         return {
-            name: np.clip(
-                np.exp(sum(columns, np.asarray(0.0))), self.quantities[name].low, self.quantities[name].high
-            )
+            name: np.clip(np.exp(sum(columns, np.asarray(0.0))), self.quantities[name].low, self.quantities[name].high)
             for name, columns in logs
         }
 
@@ -157,9 +149,7 @@ class Effects:
     def spreads(self, labels: Labels) -> dict[str, Array]:
         """One standard deviation of log(quantity) for every row: effects without rows bring their prior's, those that
         rows knew and did not need bring none."""
-        found = self._columns(
-            labels, lambda level, key, e: self._doubt(level, key) if e is None else e.spread
-        )
+        found = self._columns(labels, lambda level, key, e: self._doubt(level, key) if e is None else e.spread)
         return {name: np.sqrt(sum((c**2 for c in columns), np.asarray(0.0))) for name, columns in found}
 
     def _doubt(self, level: EffectLevel, key: str) -> float:
@@ -231,9 +221,7 @@ def name_of(quantity: str, level: str, key: str) -> str:
     return f"{quantity}.{level}={key}" if level else f"{quantity}.all"
 
 
-def told(
-    quantities: Mapping[str, Quantity], names: Iterable[tuple[str, str, str]]
-) -> dict[str, frozenset[str]]:
+def told(quantities: Mapping[str, Quantity], names: Iterable[tuple[str, str, str]]) -> dict[str, frozenset[str]]:
     """By attribute the values that effects of these names (quantity, level, key) are about."""
     attributes = {level.name: level.attributes for q in quantities.values() for level in q.levels}
     found: dict[str, set[str]] = {}

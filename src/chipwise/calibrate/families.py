@@ -15,9 +15,7 @@ from chipwise.cost.dataflow import PRIORS as STAGE_ALONE
 from chipwise.cost.dataflow import DataflowModel, Fabric, StageNumbers
 
 SPEEDS = EffectGroup(
-    "speeds",
-    priors("speeds"),
-    "published speeds per user of Groq, Cerebras and SambaNova services; fitted (2026-11)",
+    "speeds", priors("speeds"), "published speeds per user of Groq, Cerebras and SambaNova services; fitted (2026-11)"
 )
 """What one token waits for on dataflow machines, shared over kinds of them (lpu, wafer, rdu)."""
 
@@ -44,9 +42,7 @@ def cpu_model(value: Value, runtime: str, chips: Sequence[Chip], *, alone: bool 
     return CpuModel(Cores.stack(chips), numbers)
 
 
-def dataflow_model(
-    value: Value, speeds: Effects, chips: Sequence[Chip], *, alone: bool = False
-) -> DataflowModel:
+def dataflow_model(value: Value, speeds: Effects, chips: Sequence[Chip], *, alone: bool = False) -> DataflowModel:
     """Chips and what their compilers reach: of one operator, or (the token's way included) of one in a model."""
     fabric = Fabric.stack(chips)
     if alone:

@@ -141,9 +141,7 @@ def bought(
             medians = float(np.median(known)), float(np.median(unknown))
             gain = float(np.mean(unknown) - np.mean(known))
             prior, value = float(np.exp(e.prior)), e.factor
-            found.append(
-                Bought(name_of(quantity, level, key), prior, value, e.spread, len(known), *medians, gain)
-            )
+            found.append(Bought(name_of(quantity, level, key), prior, value, e.spread, len(known), *medians, gain))
     return sorted(found, key=lambda b: b.buys)
 
 
@@ -182,10 +180,7 @@ class _Work:
         free = int(kept.sum())
         place = np.full(len(kept), free)
         place[kept] = np.arange(free)
-        found = {
-            q: [c for c in (place[codes] for codes in each) if c.min() < free]
-            for q, each in self.blocks.items()
-        }
+        found = {q: [c for c in (place[codes] for codes in each) if c.min() < free] for q, each in self.blocks.items()}
         blocks = {q: codes for q, codes in found.items() if codes}
         spread, centre = self.spread[kept], self.centre[kept]
         sums = self._sums(theta)
@@ -277,9 +272,7 @@ class _Work:
         """Effects at these offsets from their priors."""
         pairs = zip(free.tolist(), offset.tolist(), strict=True)
         centre = self.centre.tolist()
-        return Effects(
-            self.prior, {self.names[i]: Effect(centre[i], centre[i] + x, 0.0, 0) for i, x in pairs}
-        )
+        return Effects(self.prior, {self.names[i]: Effect(centre[i], centre[i] + x, 0.0, 0) for i, x in pairs})
 
     def effects(self, theta: Array, kept: NDArray[np.bool_], hessian: Array) -> Effects:
         """What is kept, as effects."""

@@ -185,9 +185,7 @@ class LevelFit:
         return cls(Effects.of(own, PREFIX, LEVELS))
 
 
-def without_level(
-    numbers: Parameters, pace: float = 1.0, prompt: float = 1.0, starts: float = 1.0
-) -> Parameters:
+def without_level(numbers: Parameters, pace: float = 1.0, prompt: float = 1.0, starts: float = 1.0) -> Parameters:
     """The same numbers with tuned software at these factors on passes, on guessed prompts and on starts of kernels."""
     table = {name: p for name, p in numbers.table.items() if not name.startswith(f"{PREFIX}.")}
     plain = {"tuned": pace, "prompt": prompt, "starts": starts}

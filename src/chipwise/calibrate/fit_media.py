@@ -186,17 +186,11 @@ def fitted_memory(rows: MediaRows) -> Fitting:
 
 def fit_media(times: MediaRows, memory: MediaRows) -> MediaFit:
     """The effects that explain measured requests; pure."""
-    found = (
-        {name: list(times.labels[name]) for name in ("chip", "generation", "runtime")} if len(times) else {}
-    )
+    found = {name: list(times.labels[name]) for name in ("chip", "generation", "runtime")} if len(times) else {}
     if len(times):
         kernels = zip(*(map(str, times.labels[n]) for n in ("runtime", "attends", "core")), strict=True)
         found["attends"] = [attended(*three) for three in kernels]
     counted: dict[str, Parameter] = {}
     for name, values in found.items():
         counted |= seen(f"{SEEN}{name}", [str(v) for v in values], SOURCE)
-    return MediaFit(
-        fitted_times(times).effects(),
-        fitted_memory(memory).effects(),
-        counted,
-    )
+    return MediaFit(fitted_times(times).effects(), fitted_memory(memory).effects(), counted)

@@ -104,13 +104,10 @@ class ServingRows:
         plain = Service()
         names = ("request_s", "stream_tokens")
         numbers = {
-            n: np.broadcast_to(np.asarray(values.get(n, getattr(plain, n)), dtype=float), (size,))
-            for n in names
+            n: np.broadcast_to(np.asarray(values.get(n, getattr(plain, n)), dtype=float), (size,)) for n in names
         }
         service = Service(**numbers, burst=self.burst * np.asarray(values.get("burst", 1.0)))
-        found: dict[str, Array] = {
-            f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"
-        }
+        found: dict[str, Array] = {f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"}
         for engines, rows in zip(self.engines, self.index, strict=True):
             answer = engines.under(service.take(rows), factors[rows]).closed(self.clients[rows, None])
             for name, column in found.items():
@@ -183,11 +180,7 @@ def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequ
     values = fitted.passes.values(labels)
     factors = part_factors(values)
     client = fitted.first.values({**labels, "harness": np.full(len(chips), "")})
-    return replace(
-        plain,
-        factors=factors,
-        request_s=float(client["request_s"][0]),
-    )
+    return replace(plain, factors=factors, request_s=float(client["request_s"][0]))
 
 
 def client_of(harness: Harness, *, apart: bool) -> str:
@@ -196,16 +189,12 @@ def client_of(harness: Harness, *, apart: bool) -> str:
     return harness.client + (APART if apart and harness.client else "")
 
 
-def harnessed(
-    service: Service, harness: Harness, runtime: str, numbers: Parameters, *, apart: bool
-) -> Service:
+def harnessed(service: Service, harness: Harness, runtime: str, numbers: Parameters, *, apart: bool) -> Service:
     """What a client sees: under a harness also what its runs were found to add, those with prompts `apart` or not."""
     if not harness.id:
         return service
     fitted = numbers.derived(ServingFit.of).first
-    found = fitted.values(
-        {"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])}
-    )
+    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])})
     seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)

@@ -99,9 +99,7 @@ def seen_as(what: str, labels: Mapping[str, str]) -> str:
     """Under which name runs count that make a figure known: step times of dense models or of experts by trainer and
     generation of the chip, as in `moe=nemo+hopper`, memory by trainer, as in `memory=nemo`."""
     return (
-        f"memory={labels['stack']}"
-        if what == "memory"
-        else f"{labels['moe']}={labels['stack']}+{labels['generation']}"
+        f"memory={labels['stack']}" if what == "memory" else f"{labels['moe']}={labels['stack']}+{labels['generation']}"
     )
 
 
@@ -137,10 +135,7 @@ def links_of(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters
     each = [numbers.links(get_chip(str(name).removeprefix("near-"))) for name in names]
     return {
         kind: CollectiveParameters(
-            **{
-                f.name: np.array([getattr(e[kind], f.name) for e in each])[codes]
-                for f in fields(CollectiveParameters)
-            }
+            **{f.name: np.array([getattr(e[kind], f.name) for e in each])[codes] for f in fields(CollectiveParameters)}
         )
         for kind in each[0]
     }

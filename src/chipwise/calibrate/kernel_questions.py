@@ -69,15 +69,7 @@ ROW_WORK: Mapping[str, tuple[float, float]] = {
 }
 """Work on rows: 16-bit reads and writes of each value, and operations on it."""
 
-EXCHANGES = (
-    "all_reduce",
-    "all_gather",
-    "reduce_scatter",
-    "all_to_all",
-    "broadcast",
-    "p2p",
-    "expert_exchange",
-)
+EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p", "expert_exchange")
 """Kinds of collectives; "expert_exchange" is dispatch or combine of routed tokens by kernels made for it."""
 
 FABRICS = ("link", "pcie", "pairs")
@@ -89,9 +81,7 @@ _LATENT_DIM = 256.0
 
 def questions(size: int = 1, **given: Any) -> dict[str, NDArray[Any]]:
     """Columns of `size` questions: texts, numbers or arrays, and defaults for what is not given."""
-    return {
-        name: np.array(np.broadcast_to(given.get(name, default), size)) for name, default in DEFAULTS.items()
-    }
+    return {name: np.array(np.broadcast_to(given.get(name, default), size)) for name, default in DEFAULTS.items()}
 
 
 def taken(asked: Questions, index: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -168,14 +158,10 @@ def _attention(asked: Questions, d: Mapping[str, Real], cache: Format) -> Op:
         causal=causal, value_dim=d["value_dim"], latent=latent,
     )  # fmt: skip
     compute = str(asked["compute"][0])
-    return replace(
-        found, compute=compute or found.compute, dims={**found.dims, "prompt": float(asked["prompt"][0])}
-    )
+    return replace(found, compute=compute or found.compute, dims={**found.dims, "prompt": float(asked["prompt"][0])})
 
 
-def _experts(
-    asked: Questions, d: Mapping[str, Real], weight: Format, activation: Format, crowding: float
-) -> Op:
+def _experts(asked: Questions, d: Mapping[str, Real], weight: Format, activation: Format, crowding: float) -> Op:
     """Gate, up and down of the experts of the busiest rank that tokens hit."""
     exponent = np.array([exponent_of(str(r)) for r in asked["routing"].tolist()])
     hidden, inner, matrices = d["hidden"], d["inter"], d["matrices"]

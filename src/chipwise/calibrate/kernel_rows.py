@@ -26,14 +26,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.roofline import PEAKS, roofline
 from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of
-from chipwise.parallel.collective import (
-    CollectiveParameters,
-    Kind,
-    Traffic,
-    direct_all_reduce,
-    exchange,
-    traffic,
-)
+from chipwise.parallel.collective import CollectiveParameters, Kind, Traffic, direct_all_reduce, exchange, traffic
 from chipwise.parallel.network import Network
 from chipwise.predict.exchange import device_network
 from chipwise.units import Array, Real
@@ -69,9 +62,7 @@ def groups_of(asked: Questions) -> NDArray[np.str_]:
     return out
 
 
-def kernel_rows(
-    asked: Questions, chips: Mapping[str, Chip], group: str, numbers: Parameters | None = None
-) -> FitRows:
+def kernel_rows(asked: Questions, chips: Mapping[str, Chip], group: str, numbers: Parameters | None = None) -> FitRows:
     """Questions of one group (all `known`) as labels and a formula; without `latency_us` measured times are NaN.
 
     `numbers` bring what a runtime's own kernels do (local runtimes); fits to measured libraries need none.
@@ -81,9 +72,7 @@ def kernel_rows(
     latency = asked.get("latency_us", np.full(size, np.nan))
     labels = kernels.labels
     # kinds of exchange differ in how far they scatter, and so do generations of chips with their stacks
-    return FitRows(
-        labels, latency * 1e-6, kernels.seconds, alike=labels["kind" if "kind" in labels else "generation"]
-    )
+    return FitRows(labels, latency * 1e-6, kernels.seconds, alike=labels["kind" if "kind" in labels else "generation"])
 
 
 class KernelRows:
@@ -208,16 +197,12 @@ def _labels(asked: Questions, chips: Mapping[str, Chip], group: str) -> dict[str
     kinds: dict[tuple[str, str], str] = {}
     for pair in set(zip(dtype.tolist(), asked["chip"].tolist(), strict=True)):
         kinds[pair] = kernel_type(pair[0], chips[pair[1]], group)
-    found["dtype"] = dtype = np.array(
-        [kinds[p] for p in zip(dtype.tolist(), asked["chip"].tolist(), strict=True)]
-    )
+    found["dtype"] = dtype = np.array([kinds[p] for p in zip(dtype.tolist(), asked["chip"].tolist(), strict=True)])
     found["library"] = _libraries(asked, group, of["generation"], dtype)
     return found
 
 
-def _exchange_labels(
-    asked: Questions, chip: NDArray[np.str_], fabric: NDArray[np.str_]
-) -> dict[str, NDArray[np.str_]]:
+def _exchange_labels(asked: Questions, chip: NDArray[np.str_], fabric: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
     """kind, library, fabric and routed of every question; `chip` and `fabric` are those of its chips."""
     routed = np.isin(asked["kind"], list(_FORMULA_OF))
     return {
@@ -312,11 +297,7 @@ def roofline_s(asked: Questions, chips: Mapping[str, Chip]) -> Array:
     """Seconds of every question by peaks and nothing else: operations, compulsory bytes, bytes on one link. NaN for
     other chips and operators."""
     out = np.full(len(asked["op"]), np.nan)
-    here = (
-        np.isin(asked["chip"], list(chips))
-        & np.isin(asked["op"], KINDS)
-        & np.isin(asked["dtype"], list(DTYPES))
-    )
+    here = np.isin(asked["chip"], list(chips)) & np.isin(asked["op"], KINDS) & np.isin(asked["dtype"], list(DTYPES))
     for same in alike(asked):
         at = same[here[same]]
         if not len(at):

@@ -85,8 +85,7 @@ def _gemm(columns: Columns, types: _Texts, kernel: _Texts, replay: _Flags) -> _R
         **{name: _number_of(columns, name, 1.0) for name in ("m", "n", "k", "batch")},
         "copies": np.where(replay & ~single, 5.0, np.where(rotated | profiled, np.inf, 1.0)),
         "rotating": rotated,
-        "quantised": mapped(types, lambda t: str(int(_NAMES["types"].get(t, ("", False))[1]))).astype(float)
-        * replay,
+        "quantised": mapped(types, lambda t: str(int(_NAMES["types"].get(t, ("", False))[1]))).astype(float) * replay,
         # an output projection follows attention, which leaves HBM idle: its weights are fetched meanwhile
         "fetched": kernel == "o_proj",
     }
@@ -134,12 +133,7 @@ def _experts(columns: Columns, _types: _Texts, kernel: _Texts, replay: _Flags) -
     }
 
 
-def _row_work(
-    columns: Columns,
-    _types: _Texts,
-    kernel: _Texts,
-    _replay: _Flags,
-) -> _Read:
+def _row_work(columns: Columns, _types: _Texts, kernel: _Texts, _replay: _Flags) -> _Read:
     op = text_of(columns, "op")
     n = _number_of(columns, "n", np.nan)
     return {

@@ -88,10 +88,7 @@ def fitted_kernels(
 
 
 def price_kernels(
-    asked: Questions,
-    chips: Mapping[str, Chip],
-    effects: Mapping[str, Effects],
-    numbers: Parameters | None = None,
+    asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects], numbers: Parameters | None = None
 ) -> Times:
     """Every question about a SIMT chip, with fitted effects; `latency_us` is not read. `numbers` bring the own
     kernels of local runtimes."""
@@ -122,9 +119,7 @@ def _priced(
         yield PricedEffect(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
 
 
-def kernel_parameters(
-    effects: Mapping[str, Effects], source: str, least: float = 0.0
-) -> dict[str, Parameter]:
+def kernel_parameters(effects: Mapping[str, Effects], source: str, least: float = 0.0) -> dict[str, Parameter]:
     """Fitted effects as parameters to write down, without factors nearer to 1 than `least` that rows hardly told."""
     out: dict[str, Parameter] = {}
     for group, fitted in effects.items():

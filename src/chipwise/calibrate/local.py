@@ -15,9 +15,7 @@ from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.cost.local import APART, LocalModel, LocalNumbers
 
 LOCAL = EffectGroup(
-    "local",
-    priors("local"),
-    "published local speeds, llama.cpp, MLX and others (2023 to 2026); fitted (2026-11)",
+    "local", priors("local"), "published local speeds, llama.cpp, MLX and others (2023 to 2026); fitted (2026-11)"
 )
 """What kernels of local runtimes reach, shared over backends, vendors, generations and eras of software."""
 
@@ -58,12 +56,7 @@ def _on_lanes(chip: Chip) -> bool:
     """Whether a GPU multiplies tiles on its lanes, as Apple's before M5: it has no rate in 8 bit, and in 16 bit no more
     than two numbers in place of one of 32 (figures are rounded)."""
     lanes, tiles = chip.vector.get("fp32"), chip.peak("fp16")
-    return (
-        chip.family == "simt"
-        and chip.peak("int8") is None
-        and lanes is not None
-        and (tiles or 0.0) <= 2.02 * lanes
-    )
+    return chip.family == "simt" and chip.peak("int8") is None and lanes is not None and (tiles or 0.0) <= 2.02 * lanes
 
 
 def local_model(

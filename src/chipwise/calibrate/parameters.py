@@ -60,9 +60,7 @@ class Parameters:
     @cached_property
     def from_benchmarks(self) -> tuple[str, ...]:
         """Names of numbers of runtimes that were chosen from other people's published benchmarks."""
-        return tuple(
-            n for n, p in self.table.items() if n.startswith("runtime.") and p.source.startswith(BENCHMARKS)
-        )
+        return tuple(n for n, p in self.table.items() if n.startswith("runtime.") and p.source.startswith(BENCHMARKS))
 
     @cached_property
     def kernels(self) -> Mapping[str, Effects]:
@@ -118,26 +116,16 @@ class Parameters:
             return local_model(self.local, known, chips, policies, software)
         if family == "systolic":
             arrays = systolic_model(self.arrays, chips, alone=alone)
-            return (
-                arrays
-                if alone
-                else replace(arrays, numbers=self._brought(runtime, chips, software, arrays.numbers))
-            )
+            return arrays if alone else replace(arrays, numbers=self._brought(runtime, chips, software, arrays.numbers))
         if family == "cpu":
             return cpu_model(self.value, runtime, chips, alone=alone)
         if family == "dataflow":
             stages = dataflow_model(self.value, self.speeds, chips, alone=alone)
-            return (
-                stages
-                if alone
-                else replace(stages, numbers=self._brought(runtime, chips, software, stages.numbers))
-            )
+            return stages if alone else replace(stages, numbers=self._brought(runtime, chips, software, stages.numbers))
         rest = self.efficiency(family, runtime)
         if family != "simt":
             return rest
-        found = simt_parameters(
-            self.kernels, rest, runtime, chips, alone=alone, software=software, memo=self._memo
-        )
+        found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, software=software, memo=self._memo)
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
         sustained = {} if alone else self._sustained
         return replace(found, launch_s=launch_s, sustained=sustained)
@@ -173,12 +161,7 @@ class Parameters:
         return default_s if np.isnan(each).all() else np.where(np.isnan(each), default_s, each)
 
     def as_installed(
-        self,
-        costs: CostParameters,
-        runtime: str,
-        chips: Sequence[Chip],
-        software: str = "",
-        architecture: str = "",
+        self, costs: CostParameters, runtime: str, chips: Sequence[Chip], software: str = "", architecture: str = ""
     ) -> CostParameters:
         """The numbers of a runtime as it is installed, whose library picks kernels that a tuner would not: quantities
         of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor; experts of
@@ -228,9 +211,7 @@ class Parameters:
             each.append(0.0 if np.isnan(found) else float(found))
         return np.array(each)
 
-    def starts(
-        self, overheads: Overheads, runtime: str, chips: Sequence[Chip], software: str = ""
-    ) -> Overheads:
+    def starts(self, overheads: Overheads, runtime: str, chips: Sequence[Chip], software: str = "") -> Overheads:
         """Overheads with what the host of each chip takes to start a kernel of a pass with prompts, by
         `runtime.NAME.starts.LIBRARY.KIND`, by generation or vendor; 0 where the catalogue names no such library."""
 
@@ -347,9 +328,7 @@ def _read_toml(text: str) -> dict[str, Parameter]:
     return table
 
 
-def _collect(
-    prefix: str, node: Mapping[str, object], sources: Mapping[str, str], table: dict[str, Parameter]
-) -> None:
+def _collect(prefix: str, node: Mapping[str, object], sources: Mapping[str, str], table: dict[str, Parameter]) -> None:
     for name, entry in node.items():
         if not isinstance(entry, Mapping):
             raise TypeError(f"parameters.toml: {prefix}{name} is no table")

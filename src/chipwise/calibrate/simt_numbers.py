@@ -115,10 +115,7 @@ def through_host(values: Mapping[str, Real], chips: Sequence[Chip]) -> dict[str,
     """Numbers of exchanges, one per chip, with those of cards that reach each other through the host's memory alone;
     cards with a bridge keep the numbers of links, beyond it too."""
     staged = np.array([chip.staged_bytes_per_s is not None and not _linked(chip) for chip in chips])
-    return {
-        k: np.where(staged, STAGED.get(k, np.nan), v) if k in STAGED else np.asarray(v)
-        for k, v in values.items()
-    }
+    return {k: np.where(staged, STAGED.get(k, np.nan), v) if k in STAGED else np.asarray(v) for k, v in values.items()}
 
 
 def from_cache(values: Mapping[str, Array], effects: Effects, chips: Sequence[Chip]) -> dict[str, Array]:
@@ -134,9 +131,7 @@ def from_cache(values: Mapping[str, Array], effects: Effects, chips: Sequence[Ch
     for chip in map(load_chips().__getitem__, measured):
         per_unit[chip.generation] = max(per_unit.get(chip.generation, 0.0), _cache_per_unit(chip))
     more = [
-        1.0
-        if chip.software_id in measured
-        else _cache_per_unit(chip) / (per_unit.get(chip.generation) or np.inf)
+        1.0 if chip.software_id in measured else _cache_per_unit(chip) / (per_unit.get(chip.generation) or np.inf)
         for chip in chips
     ]
     filling = values[FILLING]
@@ -218,9 +213,7 @@ def measured_runtime(group: str, runtime: str) -> str:
     return (known.latent_as if known and group == "simt.latent_decode" else "") or run
 
 
-def library_facts(
-    group: str, labels: Mapping[str, NDArray[np.str_]], algorithm: str = "ring"
-) -> dict[str, Array]:
+def library_facts(group: str, labels: Mapping[str, NDArray[np.str_]], algorithm: str = "ring") -> dict[str, Array]:
     """Quantities of a formula that no fit tells: what a library's kernels can do at all."""
     if group == "simt.decode":
         return {"widest": np.where(labels["library"] == _PACKS[0], _PACKS[1], np.inf)}
@@ -251,9 +244,7 @@ def _stored_only(dtype: str, chip: Chip, runtime: str) -> bool:
     return bool(rule and dtype in rule.weights_only and dtype not in {weight for weight, _ in rule.native})
 
 
-def library_of(
-    group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring", software: str = ""
-) -> str:
+def library_of(group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring", software: str = "") -> str:
     """The library that a runtime takes by default for a group of operators, as fitted numbers name it."""
     if group in ("simt.prompt", "simt.decode", "simt.latent_prompt", "simt.latent_decode"):
         kinds: tuple[Operator, ...] = ("latent_attention",) if "latent" in group else ("attention",)
@@ -281,7 +272,5 @@ def _labels(
         found["dtype"] = np.array([kernel_type(dtype, c, group, runtime) for c in chips])
     types = found.get("dtype", np.full(len(chips), dtype)).tolist()
     gens = of["generation"].tolist()
-    library = [
-        library_of(group, runtime, g, t, algorithm, software) for g, t in zip(gens, types, strict=True)
-    ]
+    library = [library_of(group, runtime, g, t, algorithm, software) for g, t in zip(gens, types, strict=True)]
     return {"library": np.array(library), **found}

@@ -87,9 +87,7 @@ def parameters_of(effects: Mapping[str, Effects], chip: str) -> SystolicParamete
     return SystolicParameters(**values)
 
 
-def systolic_model(
-    effects: Mapping[str, Effects], chips: Sequence[Chip], *, alone: bool = False
-) -> SystolicModel:
+def systolic_model(effects: Mapping[str, Effects], chips: Sequence[Chip], *, alone: bool = False) -> SystolicModel:
     """Arrays and fitted numbers of chips that hold the same operand in their cells."""
     numbers = {name: parameters_of(effects, name) for name in {chip.software_id for chip in chips}}
     each = [numbers[chip.software_id] for chip in chips]
@@ -97,9 +95,7 @@ def systolic_model(
     return SystolicModel(Arrays.stack(chips), SystolicParameters(**columns), 0.0 if alone else 1.0)
 
 
-def systolic_rows(
-    asked: Questions, chips: Mapping[str, Chip], group: str, told: Mapping[str, Effects]
-) -> FitRows:
+def systolic_rows(asked: Questions, chips: Mapping[str, Chip], group: str, told: Mapping[str, Effects]) -> FitRows:
     """Questions of one group with their formula: the numbers that `told` holds, the prior of others, and those of
     the group as they are passed. Without `latency_us` they can be priced, not fitted."""
     size = len(asked["op"])

@@ -98,9 +98,7 @@ def kriged(worth: Array, among: Array, noise: float) -> Array:
     known = among + noise * np.eye(len(worth))
     try:
         np.linalg.cholesky(known)
-    except (
-        np.linalg.LinAlgError
-    ):  # loads that are partly unknown are near to all others, which need not be near
+    except np.linalg.LinAlgError:  # loads that are partly unknown are near to all others, which need not be near
         values, vectors = np.linalg.eigh(among)
         known = (vectors * np.maximum(values, 0.0)) @ vectors.T + noise * np.eye(len(worth))
     return np.asarray(np.linalg.solve(known, worth))
@@ -125,11 +123,7 @@ class OwnRun:
 
     def on_curve(self, other: OwnRun) -> bool:
         """Whether both differ in concurrency alone."""
-        return (self.deployment, self.layout, self.load[1:]) == (
-            other.deployment,
-            other.layout,
-            other.load[1:],
-        )
+        return (self.deployment, self.layout, self.load[1:]) == (other.deployment, other.layout, other.load[1:])
 
 
 @dataclass(frozen=True)
@@ -191,10 +185,7 @@ class Corrections:
 
 
 def corrections(
-    runs: Sequence[OwnRun],
-    anchors: Anchors,
-    spread: Sequence[Array],
-    predicted: Sequence[Array] | None = None,
+    runs: Sequence[OwnRun], anchors: Anchors, spread: Sequence[Array], predicted: Sequence[Array] | None = None
 ) -> Corrections:
     """What log(measured / predicted) of the anchors of each row's cell say of its own (`kriged`): the less, the further
     they are in layout, load and lengths. Of the first token what its own deviations say beyond the share of those of
@@ -226,9 +217,7 @@ def corrections(
         known = [anchors.runs[i] for i in near]
         asked = [run, *known]  # what is said of the anchors themselves holds times up
         x, left[row] = _moved(FURTHER, asked, known, ratio[near], float(spread[0][row]))
-        beyond, first_left[row] = _moved(
-            FIRST, asked, known, (first_ratio - carried)[near], float(spread[1][row])
-        )
+        beyond, first_left[row] = _moved(FIRST, asked, known, (first_ratio - carried)[near], float(spread[1][row]))
         mine = (
             np.append(log_t[0, row], np.log(anchors.predicted_tpot_s[near])),
             np.append(log_t[1, row], np.log(anchors.predicted_ttft_s[near])),

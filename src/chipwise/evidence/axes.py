@@ -37,12 +37,7 @@ def served_axes(chip: Chip, runtime: str, graph: Graph, *, apart: bool = False, 
 
 def compared_axes(chip: Chip, runtime: str, precision: str) -> Levels:
     """What deployments of one model may differ in, who measures them and what they run being the same."""
-    levels = {
-        "vendor": _libraries(chip),
-        "chip": chip.software_id,
-        "runtime": runtime,
-        "format": precision,
-    }
+    levels = {"vendor": _libraries(chip), "chip": chip.software_id, "runtime": runtime, "format": precision}
     return {**levels, "mode": "together"}
 
 
@@ -65,9 +60,4 @@ def trained_axes(chip: Chip, trainer: str, *, experts: bool, method: str, precis
 
 def chip_axes(chip: Chip, **more: str) -> Levels:
     """Of a chip and whatever else is known."""
-    return {
-        "vendor": _libraries(chip),
-        "chip": chip.software_id,
-        "generation": chip.base_generation,
-        **more,
-    }
+    return {"vendor": _libraries(chip), "chip": chip.software_id, "generation": chip.base_generation, **more}

@@ -27,11 +27,7 @@ SMALL, LARGE = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-405B"
 ALTERNATIVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("model", f"a small dense model ({SMALL})", {"model": SMALL}),
     ("model", f"a large dense model ({LARGE})", {"model": LARGE}),
-    (
-        "model",
-        "a mixture of experts (openai/gpt-oss-120b)",
-        {"model": "openai/gpt-oss-120b", "precision": ""},
-    ),
+    ("model", "a mixture of experts (openai/gpt-oss-120b)", {"model": "openai/gpt-oss-120b", "precision": ""}),
     ("precision", "bf16", {"precision": "bf16"}),
     ("precision", "fp8", {"precision": "fp8"}),
     ("load", "long prompts: 16,000 tokens in, 300 out", {"input_tokens": 16000.0, "output_tokens": 300.0}),
@@ -96,9 +92,7 @@ class Claim:
     cautions: tuple[str, ...] = ()
 
 
-def rivals_of(
-    item: Item, items: Sequence[Item], against: Sequence[str] = (), count: int = 3
-) -> tuple[Item, ...]:
+def rivals_of(item: Item, items: Sequence[Item], against: Sequence[str] = (), count: int = 3) -> tuple[Item, ...]:
     """The best row of every other chip under the same benchmark, scenario and nearest round: those `against`
     names, else the `count` best per chip."""
     best: dict[str, tuple[float, float, Item]] = {}
@@ -160,9 +154,7 @@ Cells = dict[tuple[str, str], float]
 """Speeds by scenario and accuracy."""
 
 
-def _measured_rival(
-    item: Item, other: Item, measured: float, best: Mapping[str, Cells], wanted: str
-) -> Rival:
+def _measured_rival(item: Item, other: Item, measured: float, best: Mapping[str, Cells], wanted: str) -> Rival:
     """The lead over a row, and in the other cells where both chips were measured."""
     mine, theirs = best.get(item.chip, {}), best.get(other.chip, {})
     steps = []
@@ -292,9 +284,7 @@ def _turns(here: Condition, there: Condition, goal: Condition) -> list[tuple[str
         turns.append(("load", said, {"input_tokens": lengths[0], "output_tokens": lengths[1]}))
     limits = (goal.ttft_s, goal.tpot_s)
     if limits != (here.ttft_s, here.tpot_s):
-        turns.append(
-            ("scenario", f"{_limit(here)} -> {_limit(goal)}", {"ttft_s": limits[0], "tpot_s": limits[1]})
-        )
+        turns.append(("scenario", f"{_limit(here)} -> {_limit(goal)}", {"ttft_s": limits[0], "tpot_s": limits[1]}))
     if goal.precision and {here.precision, there.precision} != {goal.precision}:
         names = [c.precision or "the checkpoint" for c in (here, there)]
         said = f"{' against '.join(dict.fromkeys(names))} -> {goal.precision or 'the checkpoint'}"
@@ -305,10 +295,7 @@ def _turns(here: Condition, there: Condition, goal: Condition) -> list[tuple[str
 
 
 def _limit(c: Condition) -> str:
-    parts = [
-        f"TTFT {c.ttft_s * 1e3:.0f} ms" if c.ttft_s else "",
-        f"TPOT {c.tpot_s * 1e3:.0f} ms" if c.tpot_s else "",
-    ]
+    parts = [f"TTFT {c.ttft_s * 1e3:.0f} ms" if c.ttft_s else "", f"TPOT {c.tpot_s * 1e3:.0f} ms" if c.tpot_s else ""]
     return ", ".join(p for p in parts if p) or "no limit"
 
 
@@ -339,16 +326,11 @@ PREDICTED = "what follows is predicted, not measured"
 MEASURED = "what follows was measured, under the conditions of the benchmark"
 
 
-def _verdict(
-    rivals: Sequence[Rival], off: Sequence[str], blind: Sequence[str], follows: str = PREDICTED
-) -> str:
+def _verdict(rivals: Sequence[Rival], off: Sequence[str], blind: Sequence[str], follows: str = PREDICTED) -> str:
     if not rivals:
         return "no other chip has a comparable row: this row shows no lead"
     if off or blind:
-        parts = [
-            f"differs in {', '.join(off)}" if off else "",
-            f"{', '.join(blind)} unknown" if blind else "",
-        ]
+        parts = [f"differs in {', '.join(off)}" if off else "", f"{', '.join(blind)} unknown" if blind else ""]
         return f"not advice: the row {' and '.join(p for p in parts if p)}; {follows}"
     return "the axes support it: the ratios below rest on measurements near your plan"
 

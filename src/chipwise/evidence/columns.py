@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.errors import MissingExtraError, UsageError, shorten
-from chipwise.evidence.rows import RowPart, read_rows
+from chipwise.errors import UsageError, shorten
+from chipwise.evidence.rows import RowPart, opened_parquet, read_rows
 
 Columns = dict[str, NDArray[Any]]
 
@@ -46,9 +46,7 @@ def read_columns(
     return columns
 
 
-def _numbers(
-    values: NDArray[Any], name: str, path: str, refused: dict[int, str] | None
-) -> NDArray[np.float64]:
+def _numbers(values: NDArray[Any], name: str, path: str, refused: dict[int, str] | None) -> NDArray[np.float64]:
     if values.dtype.kind in "fiub":
         return values.astype(float)
     try:
@@ -66,18 +64,10 @@ def _numbers(
 
 
 def _parquet(file: Path, text: Sequence[str], numbers: Sequence[str]) -> Columns:
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise MissingExtraError("reading Parquet", "parquet") from None
-    try:
-        source = ParquetFile(file)
+    with opened_parquet(file) as source:
         there = [n for n in (*text, *numbers) if n in source.schema_arrow.names]
         table = source.read(columns=there)
         return {n: _array(table.column(n), as_text=n in text) for n in there}
-    except (ArrowException, OSError) as error:  # a damaged page is an OSError to pyarrow
-        raise UsageError(f"{file}: not a Parquet file", shorten(str(error))) from None
 
 
 def _array(column: Any, *, as_text: bool) -> NDArray[Any]:

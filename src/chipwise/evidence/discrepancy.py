@@ -164,9 +164,7 @@ class Observed:
         if len(self) <= most:
             return self
         rng = np.random.default_rng(0)
-        keys = np.array(
-            ["|".join(row) for row in zip(*(self.axes[name].tolist() for name in by), strict=True)]
-        )
+        keys = np.array(["|".join(row) for row in zip(*(self.axes[name].tolist() for name in by), strict=True)])
         mixed = rng.permutation(len(self))
         turn = np.empty(len(self), dtype=int)
         for key in np.unique(keys):
@@ -264,13 +262,7 @@ def _posterior(
 
 
 def _variances(
-    family: FigureFamily,
-    d: _Design,
-    y: Array,
-    code: NDArray[np.intp],
-    weight: Array,
-    start: Array,
-    centre: Array,
+    family: FigureFamily, d: _Design, y: Array, code: NDArray[np.intp], weight: Array, start: Array, centre: Array
 ) -> Array:
     """log s^2 of every term, then of every group of rows, from those of a `start`."""
     count, size = len(family.terms), len(start)
@@ -332,23 +324,17 @@ class Posterior:
 
     def state(self, private: Sequence[str] = (), rank: int = RANK) -> State:
         """What ships: levels but those of terms of `private` axes (who measured), D - C = B B' cut to a rank."""
-        prior = np.array(
-            [self.family.intercept**2 if k < 0 else self.family.terms[k].sigma ** 2 for k, _ in self.at]
-        )
+        prior = np.array([self.family.intercept**2 if k < 0 else self.family.terms[k].sigma ** 2 for k, _ in self.at])
         root = np.sqrt(prior)
         gone = np.eye(len(prior)) - self.covariance / np.outer(root, root)
         values, vectors = np.linalg.eigh(0.5 * (gone + gone.T))
         order = np.argsort(-values)[:rank]
         b = root[:, None] * vectors[:, order] * np.sqrt(np.maximum(values[order], 0.0))
         keep = {
-            key: i
-            for key, i in self.at.items()
-            if key[0] < 0 or not set(self.family.terms[key[0]].axes) & set(private)
+            key: i for key, i in self.at.items() if key[0] < 0 or not set(self.family.terms[key[0]].axes) & set(private)
         }
         where = list(keep.values())
-        return State(
-            self.family, {key: i for i, key in enumerate(keep)}, self.mean[where], b[where], self.scales
-        )
+        return State(self.family, {key: i for i, key in enumerate(keep)}, self.mean[where], b[where], self.scales)
 
     def without(self, rows: Observed, out: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Mean and covariance of rows that are left out together, as a refit under the same variances would have them
@@ -413,9 +399,7 @@ class State:
         prior = float(np.sum(np.square([x[k] * term.sigma for k, term in enumerate(terms)])))
         at = self._placed(axes, size)
         hit = np.where(at >= 0, x[:, None], 0.0)
-        known = np.all(
-            [hit[k] != 0.0 for k, term in enumerate(terms) if term.axes in MEASURED] or [True], axis=0
-        )
+        known = np.all([hit[k] != 0.0 for k, term in enumerate(terms) if term.axes in MEASURED] or [True], axis=0)
         base = self.at.get((-1, ""))
         if base is not None:
             at = np.concatenate([np.full((1, size), base), at])
@@ -538,9 +522,7 @@ class Scatter:
         """What the user's own runs leave of it, `left` of the standard deviation, and of the mean what they are not
         worth."""
         share = np.square(left)
-        return Scatter(
-            self.mean * np.minimum(share, 1.0), self.shared * share, self.noise * share, self.known
-        )
+        return Scatter(self.mean * np.minimum(share, 1.0), self.shared * share, self.noise * share, self.known)
 
 
 def write_states(states: Sequence[State]) -> str:
@@ -608,9 +590,7 @@ def state(name: str) -> State:
     return State(replace(family, terms=terms), at, np.array(mean), matrix, scales)
 
 
-def spread_of(
-    levels: Mapping[str, str], family: str, figure: str = "rate", kind: str = "published"
-) -> Scatter:
+def spread_of(levels: Mapping[str, str], family: str, figure: str = "rate", kind: str = "published") -> Scatter:
     """How far a figure of one deployment may be off, under the shipped posterior."""
     return spreads_of([levels], family, figure, kind)
 

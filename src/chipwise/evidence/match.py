@@ -123,9 +123,7 @@ def match(target: Target, item: Item, facts: Callable[[str], ModelFacts | None])
     return found
 
 
-def _match(
-    target: Target, item: Item, facts: Callable[[str], ModelFacts | None], most: float
-) -> Match | None:
+def _match(target: Target, item: Item, facts: Callable[[str], ModelFacts | None], most: float) -> Match | None:
     """The same; None as soon as the axes say that the item is further away than `most`."""
     axes, distance = [], 0.0
     for axis in _axes(target, item, facts):
@@ -153,10 +151,7 @@ def _axes(target: Target, item: Item, facts: Callable[[str], ModelFacts | None])
 
 
 def nearest(
-    target: Target,
-    items: Iterable[Item],
-    facts: Callable[[str], ModelFacts | None],
-    count: int = 5,
+    target: Target, items: Iterable[Item], facts: Callable[[str], ModelFacts | None], count: int = 5
 ) -> tuple[Match, ...]:
     """The nearest items that hold a speed, nearest first; of published rows that differ in round or submitter
     only, the nearest and best one. What holds no tokens per second counts for the very model alone."""
@@ -227,11 +222,7 @@ def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
         return f"weak evidence: comparable model on this chip under tighter limits{'; ' * bool(but)}{but}"
     if not but:
         near = sum(marks[n] == "near" for n in marks)
-        return (
-            "a direct measurement of such a plan"
-            if near <= 2
-            else "close enough to adjust the prediction by it"
-        )
+        return "a direct measurement of such a plan" if near <= 2 else "close enough to adjust the prediction by it"
     if off == [SHORT["count"]] and not unsure:
         return "close but for the count: per-chip rates apply as far as replicas are independent"
     return f"comparable model, same chip: close enough to adjust the prediction by it; {but}"

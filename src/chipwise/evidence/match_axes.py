@@ -97,9 +97,7 @@ def chip_axis(t: Target, item: Item) -> Axis:
 def count_axis(t: Target, item: Item) -> Axis:
     """Chips in all, and how they are joined as far as hosts tell."""
     if t.chips is None or item.chips is None:
-        return Axis(
-            "count", "unknown", "a count was not given" if t.chips is None else "its count is unknown"
-        )
+        return Axis("count", "unknown", "a count was not given" if t.chips is None else "its count is unknown")
     nodes = f" in {item.nodes} hosts" if item.nodes and item.nodes > 1 else ""
     if item.chips == t.chips:
         return Axis("count", "same", f"{item.chips} chips{nodes}")
@@ -157,9 +155,7 @@ def precision_axis(t: Target, item: Item) -> Axis:
 @cache
 def _bits(name: str) -> float | None:
     """Bits of a weight by the lowest format named: mixed precisions are led by it."""
-    found = [
-        int(x) for x in re.findall(r"(?:fp|int|bf|float|nf)_?(\d{1,2})", name.lower().replace("mxfp", "fp"))
-    ]
+    found = [int(x) for x in re.findall(r"(?:fp|int|bf|float|nf)_?(\d{1,2})", name.lower().replace("mxfp", "fp"))]
     return float(min(found)) if found else None
 
 

@@ -131,9 +131,7 @@ def _run(
     )
 
 
-def precision_of(
-    benchmark: Benchmark, chip: Chip, declared: str, accuracy: str = "99"
-) -> tuple[str | None, str]:
+def precision_of(benchmark: Benchmark, chip: Chip, declared: str, accuracy: str = "99") -> tuple[str | None, str]:
     """The format that ran, None for the checkpoint's own, and why it is not the declared one ("" where it is)."""
     words = re.split(r"[+, ]+", declared.lower().replace("float8", "fp8"))
     row = {

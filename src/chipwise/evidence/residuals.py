@@ -229,9 +229,7 @@ class Residuals:
 DRAWS = 400  # of a bootstrap
 
 
-def _over_cells(
-    off: Array, cells: NDArray[np.str_], who: NDArray[np.str_]
-) -> tuple[int, float, float, float]:
+def _over_cells(off: Array, cells: NDArray[np.str_], who: NDArray[np.str_]) -> tuple[int, float, float, float]:
     """How many cells, the mean of their median errors `off` (logarithms, so that a cell off by ten is no hundred) as a
     share, and the ends of its 80 % interval by a bootstrap over `who` measured them."""
     names, code = np.unique(cells, return_inverse=True)
@@ -249,9 +247,7 @@ def _over_cells(
     return len(names), mean, float(low), float(high)
 
 
-def leave_out(
-    keys: Sequence[Hashable], folds: int = 0
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def leave_out(keys: Sequence[Hashable], folds: int = 0) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """(kept rows, rows left out) for each fold: one key after the other, or with `folds` > 0 so many groups of
     keys, dealt out in the order of their size. Rows of one key are never on both sides."""
     named = [repr(k) for k in keys]

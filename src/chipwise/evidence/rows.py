@@ -13,7 +13,9 @@ import gzip
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from chipwise.catalog.files import writing
 from chipwise.catalog.parsed import parse
@@ -39,6 +41,11 @@ class Predicted:
     basis: str = ""
     refused: str = ""
     command: str = ""
+
+
+def id_of(row: Row) -> str:
+    """The name of a row."""
+    return row.get("row_id") or row.get("id", "")
 
 
 class RowPart(str):
@@ -137,18 +144,25 @@ def _csv(file: Path) -> Iterator[dict[str, str]]:
         raise UsageError(f"{file}: not a CSV file", str(error)) from None
 
 
-def _parquet(file: Path) -> Iterator[dict[str, str]]:
+@contextmanager
+def opened_parquet(file: Path) -> Iterator[Any]:
+    """A Parquet file to read. Raises `UsageError` where it cannot be read, `MissingExtraError` without pyarrow."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise MissingExtraError("reading Parquet", "parquet") from None
     try:
-        for batch in ParquetFile(file).iter_batches():
-            for row in batch.to_pylist():
-                yield {k: "" if v is None else str(v) for k, v in row.items()}
+        yield ParquetFile(file)
     except (ArrowException, OSError) as error:  # a damaged page is an OSError to pyarrow
         raise UsageError(f"{file}: not a Parquet file", shorten(str(error))) from None
+
+
+def _parquet(file: Path) -> Iterator[dict[str, str]]:
+    with opened_parquet(file) as source:
+        for batch in source.iter_batches():
+            for row in batch.to_pylist():
+                yield {k: "" if v is None else str(v) for k, v in row.items()}
 
 
 GROUP = re.compile(r"\{(\d)\}")

@@ -58,9 +58,7 @@ class Store:
         rows = [(i.id, i.format, i.model, i.chip, to_json(i)) for i in items]
         with self._open(write=True) as base:
             before = base.total_changes
-            base.executemany(
-                "insert or ignore into items (id, format, model, chip, body) values (?,?,?,?,?)", rows
-            )
+            base.executemany("insert or ignore into items (id, format, model, chip, body) values (?,?,?,?,?)", rows)
             new = base.total_changes - before
             base.execute("commit")
         return new, len(rows) - new
@@ -92,10 +90,7 @@ class Store:
         """Machines that were measured, lines of JSON by id, the latest last; none where there is no store yet."""
         if not self.path.exists() or not self._rows("select 1 from sqlite_master where name = 'probes'"):
             return {}  # or one of an earlier version, which was not written since
-        return {
-            str(name): str(body)
-            for name, body in self._rows("select id, body from probes order by added, id")
-        }
+        return {str(name): str(body) for name, body in self._rows("select id, body from probes order by added, id")}
 
     def _rows(self, query: str) -> list[tuple[object, ...]]:
         with self._open() as base:
@@ -109,9 +104,7 @@ class Store:
     def _lines(self) -> bytes:
         if not self.path.exists():
             return b""
-        bodies = [
-            str(body).replace("\n", " ") for (body,) in self._rows("select body from items order by id")
-        ]
+        bodies = [str(body).replace("\n", " ") for (body,) in self._rows("select body from items order by id")]
         return "\n".join(bodies).encode()
 
     def _item(self, line: str) -> Item:

@@ -29,12 +29,7 @@ Moves the early end of a training plan's interval."""
 
 
 def tier_of(
-    chip: Chip,
-    runtime_id: str,
-    numbers: Parameters,
-    *,
-    experts: bool = False,
-    level: str = "stock",
+    chip: Chip, runtime_id: str, numbers: Parameters, *, experts: bool = False, level: str = "stock"
 ) -> Nearness:
     """The tier of a deployment priced with `numbers`: what their serving fit had seen of its chip and runtime, or for
     tuned software their fit of submissions of its chip and vendor.
@@ -177,20 +172,13 @@ def tier_name(what: str, labels: Mapping[str, str], *, seen: bool) -> str:
     return f"{name}, {'seen' if seen else 'not seen'}"
 
 
-def seen_of(
-    numbers: Parameters, labels: Mapping[str, str], what: str = "time", *, packed: bool = False
-) -> bool:
+def seen_of(numbers: Parameters, labels: Mapping[str, str], what: str = "time", *, packed: bool = False) -> bool:
     """Whether a fit had seen such; packed weights (QLoRA) count as not seen."""
     return seen_as(what, labels) in seen_runs(numbers) and not packed
 
 
 def trained_tier(
-    numbers: Parameters,
-    labels: Mapping[str, str],
-    levels: Levels,
-    what: str = "time",
-    *,
-    packed: bool = False,
+    numbers: Parameters, labels: Mapping[str, str], levels: Levels, what: str = "time", *, packed: bool = False
 ) -> Tier:
     """How far a figure of a plan with these labels of the fit and `levels` in the model of error may be off."""
     seen = seen_of(numbers, labels, what, packed=packed)

@@ -21,9 +21,7 @@ from chipwise.values import dataclass
 KEY = ("model", "benchmark", "chip", "accelerator", "chips_total", "seq_len", "global_batch", "precision")
 
 
-def measured_of(
-    row: Row, network: Transformer, spread: TrainSpread, counts: Convention
-) -> tuple[float, float]:
+def measured_of(row: Row, network: Transformer, spread: TrainSpread, counts: Convention) -> tuple[float, float]:
     """(seconds of a step, bytes of a device), NaN where not measured.
 
     Time first, then rates; FLOP/s only where nothing else is published, as the trainer counts them.

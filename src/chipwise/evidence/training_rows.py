@@ -37,11 +37,7 @@ PRECISIONS: tuple[tuple[str, str], ...] = (
     (r"fp8", "fp8"),
     (r"fp32|tf32", "fp32"),
 )
-RECOMPUTE: tuple[tuple[str, str], ...] = (
-    (r"full", "full"),
-    (r"selective|minimal", "selective"),
-    (r"none", "none"),
-)
+RECOMPUTE: tuple[tuple[str, str], ...] = ((r"full", "full"), (r"selective|minimal", "selective"), (r"none", "none"))
 LIKELY = "likely"  # gated feed-forward of a family, unless the count says otherwise
 MODERN = ("1", LIKELY)
 AS_ASKED = ("memory", "adapter")  # columns that are options of the question, in its words
@@ -125,9 +121,7 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
     said = said_of(row, RULES)
     run = _Entry(row, said)
     if "refuse" in said:
-        raise UsageError(
-            f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted"
-        )
+        raise UsageError(f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted")
     chips = run.chips()
     chip = run.chip()
     named = _trainer(row, said, chip)
@@ -210,9 +204,7 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
         if named is not None:
             return named, ()
         if routed:
-            raise UsageError(
-                f"{name}: its experts are not known", "name a bundled model: chipwise models list"
-            )
+            raise UsageError(f"{name}: its experts are not known", "name a bundled model: chipwise models list")
     if named is not None and _sized(named) == (layers, hidden, number(row, "heads")):
         return named, ()
     return _by_dimensions(run, layers, hidden)
@@ -335,16 +327,8 @@ class _Sizes(NamedTuple):
 
     def name(self, choice: _Variant, more: dict[str, float], causal: bool) -> str:
         """The model of these dimensions: what is usual is not said."""
-        usual = {
-            "kv_heads": self.heads,
-            "head_dim": self.hidden / self.heads,
-            "gated": 1,
-            "tied": 0,
-            "causal": 1,
-        }
-        sizes = {
-            name: getattr(self, name) for name in ("layers", "hidden", "heads", "ffn", "vocab", "kv_heads")
-        }
+        usual = {"kv_heads": self.heads, "head_dim": self.hidden / self.heads, "gated": 1, "tied": 0, "causal": 1}
+        sizes = {name: getattr(self, name) for name in ("layers", "hidden", "heads", "ffn", "vocab", "kv_heads")}
         parts = sizes | {"head_dim": round(choice.head_dim)} | more
         parts |= {"gated": choice.gated, "tied": choice.tied, "causal": causal}
         return BY_DIMENSIONS + ",".join(f"{k}={v:.0f}" for k, v in parts.items() if v != usual.get(k))
@@ -425,9 +409,7 @@ def _degrees(run: _Entry, devices: int) -> _Degrees:
     return found if tp is None or pp is None else replace(found, cp=found.cp or 1)
 
 
-def _layout(
-    run: _Entry, trainer: Trainer, devices: int
-) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
+def _layout(run: _Entry, trainer: Trainer, devices: int) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
     """(what is pinned, sequences of a step, what stays open) of a row, its degrees and batch."""
     row, said = run.row, run.said
     degrees = _degrees(run, devices).divided(row, devices)

@@ -34,9 +34,7 @@ MAX_TOLD = 300_000
 MAX_FILES, MAX_ALL = 200, 6_000_000
 """How many files of a folder are read, and how many characters of all."""
 
-GPU_FIELDS = (
-    "index,name,pci.device_id,memory.total,power.limit,power.default_limit,ecc.mode.current,mig.mode.current"
-)
+GPU_FIELDS = "index,name,pci.device_id,memory.total,power.limit,power.default_limit,ecc.mode.current,mig.mode.current"
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv"),
@@ -59,16 +57,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 """What is run. dmidecode answers root alone; to others it says nothing."""
 
-PLACES = tuple(
-    f"/{folder}" for folder in ("usr/lib/wsl/lib", "opt/rocm/bin", "opt/aws/neuron/bin", "usr/sbin", "sbin")
-)
+PLACES = tuple(f"/{folder}" for folder in ("usr/lib/wsl/lib", "opt/rocm/bin", "opt/aws/neuron/bin", "usr/sbin", "sbin"))
 """Where tools are that are on no path."""
 
-KERNEL = (
-    "/proc/meminfo",
-    "/proc/device-tree/model",
-    "/sys/firmware/devicetree/base/model",
-)
+KERNEL = ("/proc/meminfo", "/proc/device-tree/model", "/sys/firmware/devicetree/base/model")
 
 
 def ask(path: str | None = None) -> MachineReport:
@@ -93,9 +85,7 @@ def _run_all(commands: tuple[tuple[str, ...], ...]) -> dict[str, str]:
     deadline = time.monotonic() + PATIENCE_S
     found: dict[str, str] = {}
     running = [
-        threading.Thread(
-            target=_run, args=((tool, *command[1:]), " ".join(command), deadline, found), daemon=True
-        )
+        threading.Thread(target=_run, args=((tool, *command[1:]), " ".join(command), deadline, found), daemon=True)
         for command, tool in there
         if tool is not None
     ]
@@ -169,14 +159,8 @@ def _kernel_facts() -> dict[str, str]:
     if "WSL2" in release:
         texts["uname -r"] = release
     with contextlib.suppress(OSError):
-        texts["/sys/module/amdgpu"] = (
-            f"amdgpu version: {Path('/sys/module/amdgpu/version').read_text().strip()}"
-        )
-    for package, told in (
-        ("torch", "PyTorch version: {}"),
-        ("jax", "jax: {}"),
-        ("libtpu", "libtpu version: {}"),
-    ):
+        texts["/sys/module/amdgpu"] = f"amdgpu version: {Path('/sys/module/amdgpu/version').read_text().strip()}"
+    for package, told in (("torch", "PyTorch version: {}"), ("jax", "jax: {}"), ("libtpu", "libtpu version: {}")):
         with contextlib.suppress(PackageNotFoundError):
             texts[package] = told.format(version(package))  # not imported: that takes seconds, and a device
     if not shutil.which("lscpu"):

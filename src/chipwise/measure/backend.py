@@ -65,9 +65,7 @@ BACKENDS: Mapping[str, tuple[str, str, str]] = {
     "neuron": ("torch_neuronx", "chipwise.measure.neuron_backend", "NeuronBackend"),
 }
 """By name: the package that must be there, the module, the class."""
-OUTSIDE = {
-    "neuron": "pip install --extra-index-url https://pip.repos.neuron.amazonaws.com torch-neuronx neuronx-cc"
-}
+OUTSIDE = {"neuron": "pip install --extra-index-url https://pip.repos.neuron.amazonaws.com torch-neuronx neuronx-cc"}
 """What installs a package that no extra can name; on PyPI its name is that of an empty one."""
 
 
@@ -168,6 +166,4 @@ def check(measured: Backend, dtype: str) -> None:
         error = float(np.max(np.abs(found - right)) / np.max(np.abs(right)))
         if not error <= ROUNDING[dtype]:
             what = f"{measured.software} on {measured.device}: {task.kind} in {dtype} is wrong by {error:.2g}"
-            raise ChipwiseError(
-                what, "times of wrong results mean nothing: try another --backend or --device"
-            )
+            raise ChipwiseError(what, "times of wrong results mean nothing: try another --backend or --device")

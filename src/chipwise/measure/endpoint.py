@@ -87,9 +87,7 @@ def loaded(
     return done, time.perf_counter() - began
 
 
-async def _run(
-    server: _Server, load: Load, done: list[EndpointRequest], say: Callable[[int, int], None]
-) -> None:
+async def _run(server: _Server, load: Load, done: list[EndpointRequest], say: Callable[[int, int], None]) -> None:
     random_ = random.Random(0)
     prompts = [" ".join(random_.choices(WORDS, k=load.prompt_words)) for _ in range(load.requests)]
 

@@ -59,11 +59,7 @@ class JaxBackend:
     @property
     def chip(self) -> str:
         """What the device calls itself."""
-        return (
-            (platform.processor() or platform.machine())
-            if self.kind == "cpu"
-            else str(self._device.device_kind)
-        )
+        return (platform.processor() or platform.machine()) if self.kind == "cpu" else str(self._device.device_kind)
 
     @property
     def threads(self) -> int:

@@ -99,9 +99,7 @@ def _spoken() -> tuple[Mapping[tuple[str, ...], tuple[str, ...]], Mapping[str, f
         aliases = [alias for alias in entry.table.get("aliases", ()) if ":" not in alias]
         full = re.sub(r"\([^)]*\)", " ", str(entry.table.get("name", "")))
         said = (entry.name, *aliases, full)
-        short = tuple(
-            re.sub(r"[\s-]*\b\d+ ?g(i?b)?\b", "", text, flags=re.IGNORECASE) for text in (entry.name, full)
-        )
+        short = tuple(re.sub(r"[\s-]*\b\d+ ?g(i?b)?\b", "", text, flags=re.IGNORECASE) for text in (entry.name, full))
         for text in (*said, *short):
             if words_of(text):
                 found.setdefault(words_of(text), {})[entry.name] = None
@@ -160,9 +158,7 @@ def _tpu(name: str) -> tuple[str, ...]:
     said = name.removeprefix("TPU").strip()
     if said in _table()["grid"]:
         return tuple(_table()["grid"][said])
-    kind = _table()["tpu"].get(
-        said.rpartition("-")[0] if re.search(r"-\d+$", said) else said.removesuffix(" chip")
-    )
+    kind = _table()["tpu"].get(said.rpartition("-")[0] if re.search(r"-\d+$", said) else said.removesuffix(" chip"))
     return (kind["chip"],) if kind else ()
 
 
@@ -236,9 +232,7 @@ def _label(chip: Chip) -> str:
 
 def _shared(chip: Chip) -> bool:
     """Whether its memory is the computer's: what a tool calls its size is a share then."""
-    return (
-        chip.memory.kind == "ddr" and chip.host is not None and not chip.host.name.startswith(("PCIe", "USB"))
-    )
+    return chip.memory.kind == "ddr" and chip.host is not None and not chip.host.name.startswith(("PCIe", "USB"))
 
 
 def _fits(chip: Chip, memory: float | None, device: PrintedDevice) -> bool:
@@ -292,9 +286,7 @@ def _variant(chip: Chip, device: PrintedDevice) -> _Known:
 
 def _allows(chip: Chip, working_set: float) -> bool:
     label = chip.memory.label_bytes
-    return bool(label) and any(
-        abs(working_set / (label * share) - 1.0) < 0.004 for share in METAL_SHARES if label
-    )
+    return bool(label) and any(abs(working_set / (label * share) - 1.0) < 0.004 for share in METAL_SHARES if label)
 
 
 def _neuron(device: PrintedDevice, host: PrintedHost) -> _Known:
@@ -306,9 +298,7 @@ def _neuron(device: PrintedDevice, host: PrintedHost) -> _Known:
             chips = tuple(row["chips"])
     told = _table()["instances"].get(host.instance)
     if told is None:
-        return _Known(
-            chips, chips[0] if len(chips) == 1 else "", why="" if chips else "cores and memory of no chip"
-        )
+        return _Known(chips, chips[0] if len(chips) == 1 else "", why="" if chips else "cores and memory of no chip")
     if told["chip"] in chips or not chips:
         return _Known((told["chip"],), told["chip"])
     why = f"the instance type {host.instance} has {told['chip']}, the devices are like {' or '.join(chips)}"
@@ -318,11 +308,7 @@ def _neuron(device: PrintedDevice, host: PrintedHost) -> _Known:
 def _jetson(device: PrintedDevice) -> _Known:
     """A Jetson that says cores and memory only."""
     for row in _table()["jetson"]:
-        if (
-            device.cores == row["cores"]
-            and device.memory
-            and 0.85 < device.memory / (row["memory_GiB"] * 2**30) < 1.03
-        ):
+        if device.cores == row["cores"] and device.memory and 0.85 < device.memory / (row["memory_GiB"] * 2**30) < 1.03:
             return _Known(tuple(row["chips"]), row["chips"][0] if len(row["chips"]) == 1 else "")
     return _Known(why="a Jetson whose module tegrastats does not say")
 
@@ -383,13 +369,7 @@ def _link_differences(chip: Chip, devices: Sequence[PrintedDevice], links: Links
             said.append("no NVLink between the GPUs: exchanges go over PCIe")
         if links.no_peers:
             said.append("no peer access between the GPUs: exchanges go through the host's memory")
-    if (
-        domain > 8
-        and chip.vendor == "nvidia"
-        and chip.kind == "gpu"
-        and 1 < len(devices) < domain
-        and domain > 32
-    ):
+    if domain > 8 and chip.vendor == "nvidia" and chip.kind == "gpu" and 1 < len(devices) < domain and domain > 32:
         said.append(f"{len(devices)} of the {domain} GPUs of an NVLink domain are in this host")
     return said
 
@@ -450,9 +430,7 @@ def _named_alike(devices: tuple[PrintedDevice, ...]) -> tuple[PrintedDevice, ...
     )
 
 
-def _settled(
-    devices: Iterable[PrintedDevice], known: dict[tuple[str, int], _Known]
-) -> dict[tuple[str, int], _Known]:
+def _settled(devices: Iterable[PrintedDevice], known: dict[tuple[str, int], _Known]) -> dict[tuple[str, int], _Known]:
     """What a fact of one device decides for all of the same name."""
     decided: dict[str, _Known] = {}
     for device in devices:
@@ -519,9 +497,7 @@ def _by_device(chip: Chip, group: Sequence[PrintedDevice]) -> list[str]:
     ]
 
 
-def _packages(
-    chip: Chip, cards: Sequence[PrintedDevice], total: int, whole: int
-) -> tuple[int, int, list[str]]:
+def _packages(chip: Chip, cards: Sequence[PrintedDevice], total: int, whole: int) -> tuple[int, int, list[str]]:
     """Devices as packages: two dies of an MI250 are one, and eight partitions of an MI300X in CPX."""
     if chip.vendor == "google" and len(cards) == 1:
         said = re.search(r"v[\w ]+-(\d{1,5})$", cards[0].name)
@@ -586,9 +562,7 @@ def _without_devices(reading: PrintReading) -> Iterable[FoundMachine]:
     told = table["instances"].get(host.instance)
     if told:
         differs = (f"identified by the instance type {host.instance} only",)
-        yield FoundMachine(
-            told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"]
-        )
+        yield FoundMachine(told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"])
         return
     if reading.mig_profiles:
         first = reading.mig_profiles[0]
@@ -603,9 +577,7 @@ def _without_devices(reading: PrintReading) -> Iterable[FoundMachine]:
         return
     if host.cpu.startswith("Neoverse-V2") and host.away:
         for size in host.away[:8]:
-            found = [
-                c for c in table["names"]["GH200"] if VISIBLE[0] < size / _sizes(shelf[c])[0] < VISIBLE[1]
-            ]
+            found = [c for c in table["names"]["GH200"] if VISIBLE[0] < size / _sizes(shelf[c])[0] < VISIBLE[1]]
             if found:
                 note = ("identified only by a NUMA node without CPUs",)
                 yield FoundMachine(found[0], 1, round(size / 1e9, 3), note, (), "GH200", found[0], 1)
@@ -626,9 +598,7 @@ def _processor(host: PrintedHost) -> FoundMachine:
     memory = round(host.memory / 1e9, 3) if host.memory else None
     if len(found) != 1:
         alike = tuple(_table()["cpu"].get(host.design, ()))
-        if (
-            not found and alike and not re.search(r"\d", said)
-        ):  # a cloud's name, that hides which of its design it is
+        if not found and alike and not re.search(r"\d", said):  # a cloud's name, that hides which of its design it is
             return FoundMachine(None, count, memory, (), alike, host.cpu, why="its name hides which")
         near, why = ((), "") if found else (alike[:3] or _alike(said, cpu=True), "not in the catalogue")
         return FoundMachine(None, count, memory, (), found, host.cpu, None, 0, near, why)
@@ -716,12 +686,8 @@ def owned(report: MachineReport) -> str:
     first = first or next((m for m in report.machines if m.chip), None) or next(iter(report.machines), None)
     if first is None:
         why = f": {report.problems[0]}" if report.problems else ""
-        raise UsageError(
-            f"no device was found on this machine{why}", "name the chips: --have 8xh100", field="have"
-        )
+        raise UsageError(f"no device was found on this machine{why}", "name the chips: --have 8xh100", field="have")
     what, near = _unclear(first)
     instead = tuple(f"{first.count}x{chip}" for chip in near)
-    hint = (
-        f"name the chip, e.g. --have {instead[0]}" if instead else "name the nearest chip, e.g. --have 8xh100"
-    )
+    hint = f"name the chip, e.g. --have {instead[0]}" if instead else "name the nearest chip, e.g. --have 8xh100"
     raise UsageError(what, hint, field="have", instead=instead)

@@ -25,11 +25,7 @@ ANSWERED = re.compile(r'vllm:time_to_first_token_seconds_count\{[^}]*?model_name
 SUMS = {
     "ttft": ("time_to_first_token_seconds",),
     # by request as benchmarks have it; else by token, under its name and the former one
-    "tpot": (
-        "request_time_per_output_token_seconds",
-        "inter_token_latency_seconds",
-        "time_per_output_token_seconds",
-    ),
+    "tpot": ("request_time_per_output_token_seconds", "inter_token_latency_seconds", "time_per_output_token_seconds"),
     "prompt": ("request_prompt_tokens",),
     "output": ("request_generation_tokens",),
 }

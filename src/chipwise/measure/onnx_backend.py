@@ -106,9 +106,7 @@ class OnnxBackend:
         for _ in range(copies):
             session = ort.InferenceSession(proto.SerializeToString(), options, providers=providers)
             binding = session.io_binding()
-            values = {
-                n: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x), *where) for n, x in fed.items()
-            }
+            values = {n: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x), *where) for n, x in fed.items()}
             for name, value in values.items():
                 binding.bind_ortvalue_input(name, value)
             binding.bind_output("y", where[0], where[1])
@@ -194,11 +192,7 @@ class OnnxBackend:
         names = [*inputs, *inputs] if name == "Add" else [*inputs, *weights]
         domain = "com.microsoft" if name == "MultiHeadAttention" else ""
         node = helper.make_node(name, names, ["y"], domain=domain, **attributes)
-        told = [
-            helper.make_tensor_value_info(n, number, list(x.shape)) for n, x in zip(inputs, fed, strict=True)
-        ]
-        graph = helper.make_graph(
-            [node], "task", told, [helper.make_tensor_value_info("y", number, None)], held
-        )
+        told = [helper.make_tensor_value_info(n, number, list(x.shape)) for n, x in zip(inputs, fed, strict=True)]
+        graph = helper.make_graph([node], "task", told, [helper.make_tensor_value_info("y", number, None)], held)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", CONTRIB)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=9)

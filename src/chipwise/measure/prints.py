@@ -369,9 +369,7 @@ class _Form:
                         facts[name] = value
         yield from self._device(facts, slices, index)
 
-    def _device(
-        self, facts: Mapping[str, Any] | None, slices: list[str], index: int
-    ) -> Iterator[PrintedDevice]:
+    def _device(self, facts: Mapping[str, Any] | None, slices: list[str], index: int) -> Iterator[PrintedDevice]:
         if not facts:
             return
         given = dict(facts)
@@ -392,11 +390,7 @@ class _Form:
 def _text(value: str) -> str | None:
     """A printed word; None for the words that say that there is none."""
     said = value.strip().strip("'\"")
-    return (
-        None
-        if not said or re.match(r"(?i)^(\[?n/a|none|null|unknown|not |<redacted|\[)", said)
-        else said[:120]
-    )
+    return None if not said or re.match(r"(?i)^(\[?n/a|none|null|unknown|not |<redacted|\[)", said) else said[:120]
 
 
 def _nvidia_part(value: str) -> str | None:
@@ -552,17 +546,12 @@ def _comma_tables(text: str) -> Iterator[PrintedDevice]:
             yield device
             continue
         bare = re.match(
-            r"^(\d{1,3}), ((?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX) ?[^,\n]{1,60}), ([^,\n]{1,20})(?:,|$)",
-            line,
+            r"^(\d{1,3}), ((?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX) ?[^,\n]{1,60}), ([^,\n]{1,20})(?:,|$)", line
         )
         if bare:
-            yield PrintedDevice(
-                vendor="nvidia", index=int(bare[1]), name=bare[2].strip(), memory=_mib(bare[3])
-            )
+            yield PrintedDevice(vendor="nvidia", index=int(bare[1]), name=bare[2].strip(), memory=_mib(bare[3]))
             continue
-        named = re.match(
-            r"^((?:NVIDIA|GeForce|Tesla|Quadro) ?[^,\n]{1,60}), (\d{1,15}(?: MiB)?|\[N/A\])(?:,|$)", line
-        )
+        named = re.match(r"^((?:NVIDIA|GeForce|Tesla|Quadro) ?[^,\n]{1,60}), (\d{1,15}(?: MiB)?|\[N/A\])(?:,|$)", line)
         if named:
             yield PrintedDevice(vendor="nvidia", index=place, name=named[1].strip(), memory=_mib(named[2]))
             place += 1
@@ -621,9 +610,7 @@ def _rocm_rows(text: str) -> Iterator[PrintedDevice]:
     """The rows of rocm-smi's short table."""
     rows = list(
         re.finditer(
-            r"^(\d{1,4})\s+(?:\d{1,15}\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?",
-            text,
-            re.MULTILINE,
+            r"^(\d{1,4})\s+(?:\d{1,15}\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?", text, re.MULTILINE
         )
     )
     for row in rows if "ROCm System Management" in text or "PwrCap" in text else ():
@@ -648,13 +635,9 @@ def _amd_rows(text: str) -> Iterator[PrintedDevice]:
         ):
             mode = row[2] if row[2].startswith("NPS") else ""
             compute = row[3] if re.fullmatch(r"[SDTQC]PX", row[3]) else ""
-            yield PrintedDevice(
-                vendor="amd", index=int(row[1]), partition="/".join(m for m in (compute, mode) if m)
-            )
+            yield PrintedDevice(vendor="amd", index=int(row[1]), partition="/".join(m for m in (compute, mode) if m))
     if re.search(r"/amdgpu_xcp\.\d{1,15}|^amdgpu_xcp", text, re.MULTILINE):
-        yield PrintedDevice(
-            vendor="amd", index=0, notes=("partitions of AMD GPUs (amdgpu_xcp)",), partition="CPX"
-        )
+        yield PrintedDevice(vendor="amd", index=0, notes=("partitions of AMD GPUs (amdgpu_xcp)",), partition="CPX")
     vram = re.fullmatch(r'\s*\{\s*"type":\s*"HBM".*?"value":\s*(\d{1,15}).*', text, re.DOTALL)
     if vram:
         yield PrintedDevice(vendor="amd", index=0, memory=_mib(vram[1]))
@@ -673,18 +656,12 @@ def _listed(text: str) -> Iterator[PrintedDevice]:
     for i, found in enumerate(marks):
         rest = found[2]
         name = re.split(r"\s\(|\s\||\bUUID", rest)[0].strip(" *")
-        if (
-            not re.match(r"[A-Za-z]", name)
-            or len(name) > 80
-            or re.match(r"(?i)(n/a|not |unknown|pci|node|bdf)", name)
-        ):
+        if not re.match(r"[A-Za-z]", name) or len(name) > 80 or re.match(r"(?i)(n/a|not |unknown|pci|node|bdf)", name):
             continue
         inner = text[found.end() : marks[i + 1].start() if i + 1 < len(marks) else found.end() + 4000]
         size = re.search(r"[(|]\s*(\d{1,15}(?:\.\d{1,15})?) ?(MiB|GiB|GB)\b", rest)
         slices = re.findall(r"^\s+MIG (\S{4,20})\s+Device\s+\d{1,15}", inner, re.MULTILINE)
-        power = re.match(
-            r"\s*\W+\*\*Power:\*\* limit=([\d.]{1,20}|\[N/A\])[^\n]*?\(default=([\d.]{1,20})", inner
-        )
+        power = re.match(r"\s*\W+\*\*Power:\*\* limit=([\d.]{1,20}|\[N/A\])[^\n]*?\(default=([\d.]{1,20})", inner)
         for index in found[1].split(",")[:MAX_DEVICES]:
             yield PrintedDevice(
                 vendor=_vendor_of(name),
@@ -722,9 +699,7 @@ def _jax(text: str) -> Iterator[PrintedDevice]:
     places = dict.fromkeys(re.findall(r"TpuDevice\([^()]{0,80}coords=\(([\d, ]{3,20})\)", text))
     flat = all(place.replace(" ", "").endswith(",0") for place in places)
     for index, _ in enumerate(places):
-        yield PrintedDevice(
-            vendor="google", index=index, name=kinds[0] if kinds else "TPU 2D" if flat else "TPU 3D"
-        )
+        yield PrintedDevice(vendor="google", index=index, name=kinds[0] if kinds else "TPU 2D" if flat else "TPU 3D")
     if not places:
         for index, kind in enumerate(kinds):
             yield PrintedDevice(vendor=_vendor_of(kind), index=index, name=kind.strip())
@@ -738,20 +713,16 @@ def _tpu(text: str) -> Iterator[PrintedDevice]:
     size = re.search(r"HBM[^\n]*\n[^\n]*\n[^\n]*/ (\d{1,15}\.\d{1,15}) GiB", text)
     chips = re.findall(r"^[|│]\s*/dev/\S{1,80}\s*[|│]\s*(TPU v\w{1,60})", text, re.MULTILINE)
     for index, name in enumerate(chips):
-        yield PrintedDevice(
-            vendor="google", index=index, name=name, memory=_bytes(size[1], "gib") if size else None
-        )
+        yield PrintedDevice(vendor="google", index=index, name=name, memory=_bytes(size[1], "gib") if size else None)
     usage = re.search(
-        r'"gpu_count":\s*(\d{1,4}),\s*"gpu_type":\s*"([^"\n]{1,80})",\s*"gpu_memory_per_device":\s*(\d{1,15})',
-        text,
+        r'"gpu_count":\s*(\d{1,4}),\s*"gpu_type":\s*"([^"\n]{1,80})",\s*"gpu_memory_per_device":\s*(\d{1,15})', text
     )
     if usage:
         name = f"TPU {usage[2]}" if re.match(r"v\d", usage[2]) else usage[2]
         for index in range(min(int(usage[1]), MAX_DEVICES)):
             yield PrintedDevice(vendor=_vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
     kind = re.search(
-        r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b",
-        text,
+        r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b", text
     )
     if kind and not chips:
         yield PrintedDevice(vendor="google", index=0, name=f"TPU {kind[1]}")
@@ -793,9 +764,7 @@ def _mac(text: str) -> Iterator[PrintedDevice]:
         r"RAM: \d{1,15}MiB / (\d{1,15}MiB)", text
     )
     cores = re.search(r"Total Number of Cores: (\d{1,15}) \(", text)
-    gpu_cores = re.search(
-        r"Chipset Model: Apple[^\0]{0,200}?Total Number of Cores: (\d{1,3})\s*$", text, re.MULTILINE
-    )
+    gpu_cores = re.search(r"Chipset Model: Apple[^\0]{0,200}?Total Number of Cores: (\d{1,3})\s*$", text, re.MULTILINE)
     if not graphics or any(_vendor_of(g[1]) == "apple" for g in graphics):
         yield PrintedDevice(
             vendor="apple",
@@ -823,10 +792,7 @@ def _neuron(text: str) -> Iterator[PrintedDevice]:
     )
     for row in old.finditer(text):
         yield PrintedDevice(
-            vendor="aws",
-            index=int(row[1]),
-            cores=int(row[2]),
-            memory=_mib(str(int(row[3][:12]) + int(row[4][:12]))),
+            vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_mib(str(int(row[3][:12]) + int(row[4][:12])))
         )
 
 
@@ -859,9 +825,7 @@ def _pci(text: str) -> Iterator[PrintedDevice]:
         index = seen[vendor] = seen.get(vendor, -1) + 1
         said = re.search(r"\[([^\]\n/]{3,60})\]\s*\[(?:10de|1002|8086):", found[0], re.IGNORECASE)
         name = said[1] if said and not re.match(r"(?i)AMD|[0-9a-f]{4}$", said[1]) else ""
-        yield PrintedDevice(
-            vendor=f"{vendor}?", index=index, name=name, part=f"{found[1]}:{found[2]}".lower()
-        )
+        yield PrintedDevice(vendor=f"{vendor}?", index=index, name=name, part=f"{found[1]}:{found[2]}".lower())
 
 
 def _jetson(text: str) -> Iterator[PrintedDevice]:
@@ -872,9 +836,7 @@ def _jetson(text: str) -> Iterator[PrintedDevice]:
     if said:
         size = re.search(r"\((\d{1,15}) ?GB ram\)", said[1])
         name = said[1].partition("(")[0].strip()
-        yield PrintedDevice(
-            vendor="nvidia", index=0, name=name, memory=_bytes(size[1], "gb") if size else None
-        )
+        yield PrintedDevice(vendor="nvidia", index=0, name=name, memory=_bytes(size[1], "gb") if size else None)
     stats = re.search(r"\bRAM \d{1,15}/(\d{1,15})MB \(lfb [^\n]*?CPU \[([^\]\n]{0,800})\]", text)
     if stats:
         cores = stats[2].count(",") + 1
@@ -886,8 +848,7 @@ def _browser(text: str) -> Iterator[PrintedDevice]:
     if re.search(r'"(wgpuName|maxComputeWorkgroupStorageSize|isFallbackAdapter)"', text):
         name = re.search(r'"wgpuName"\s*:\s*"([^"\n]{2,80})"', text)
         angle = re.search(
-            r'"(?:description|renderer)"\s*:\s*"ANGLE \([^,"]*, ?(?:ANGLE Metal Renderer: )?([^,"]{2,80})',
-            text,
+            r'"(?:description|renderer)"\s*:\s*"ANGLE \([^,"]*, ?(?:ANGLE Metal Renderer: )?([^,"]{2,80})', text
         )
         plain = re.search(r'"(?:description|device)"\s*:\s*"([A-Za-z][^"\n]{2,80})"', text)
         vendor = re.search(r'"vendor"\s*:\s*"(apple|nvidia|amd|intel)"', text)
@@ -898,9 +859,7 @@ def _browser(text: str) -> Iterator[PrintedDevice]:
             yield PrintedDevice(vendor=f"{vendor[1]}?", index=0, notes=("seen by a browser",))
     for index, found in enumerate(re.findall(r"^\s*deviceName\s*=\s*([^\n]{2,80})$", text, re.MULTILINE)):
         if not re.match(r"llvmpipe|SwiftShader", found):
-            yield PrintedDevice(
-                vendor=f"{_vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip()
-            )
+            yield PrintedDevice(vendor=f"{_vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip())
 
 
 def _tenstorrent(text: str) -> Iterator[PrintedDevice]:
@@ -909,9 +868,7 @@ def _tenstorrent(text: str) -> Iterator[PrintedDevice]:
     types = re.findall(r'"board_type"\s*:\s*"([^"\n]{2,30})"', text)
     for index, board in enumerate(boards):
         kind = (int(board, 16) >> 36) & 0xFFFFF
-        yield PrintedDevice(
-            vendor="tenstorrent", index=index, name=types[0] if types else "", part=f"board:{kind:x}"
-        )
+        yield PrintedDevice(vendor="tenstorrent", index=index, name=types[0] if types else "", part=f"board:{kind:x}")
 
 
 def _windows(text: str) -> Iterator[PrintedDevice]:
@@ -967,9 +924,7 @@ def _links(text: str) -> Links | None:
     rows = [
         (int(found[1]), found[2].split())
         for found in re.finditer(
-            r"^ ?GPU(\d{1,3})\s+((?:X|NV\d{1,15}|SYS|NODE|PHB|PXB|PIX|OK|GNS|CNS|TNS|NS)\s[^\n]*)",
-            text,
-            re.MULTILINE,
+            r"^ ?GPU(\d{1,3})\s+((?:X|NV\d{1,15}|SYS|NODE|PHB|PXB|PIX|OK|GNS|CNS|TNS|NS)\s[^\n]*)", text, re.MULTILINE
         )
     ]
     if not rows:
@@ -979,9 +934,7 @@ def _links(text: str) -> Links | None:
     kinds = {i: [cell for cell in cells[:most] if known.fullmatch(cell)] for i, cells in rows}
     seen = Counter(cell for cells in kinds.values() for cell in cells)
     fabric = max(((n, kind) for kind, n in seen.items() if kind.startswith("NV")), default=(0, ""))[1]
-    alone = [
-        i for i, cells in kinds.items() if fabric and cells and not any(c.startswith("NV") for c in cells)
-    ]
+    alone = [i for i, cells in kinds.items() if fabric and cells and not any(c.startswith("NV") for c in cells)]
     return Links(most, tuple(sorted(seen)), fabric, tuple(sorted(alone)), no_peers)
 
 

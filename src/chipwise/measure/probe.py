@@ -100,9 +100,7 @@ def probe(
             threads=measured.threads,
             date=dt.date.today().isoformat(),
             timed=tuple(
-                TimedTask(task, timing_of(samples))
-                for task, samples in timed.items()
-                if samples and task not in unseen
+                TimedTask(task, timing_of(samples)) for task, samples in timed.items() if samples and task not in unseen
             ),
             notes=tuple(notes),
         )
@@ -133,9 +131,7 @@ def probe(
     except KeyboardInterrupt:
         whole = False
     last = timing_of(_samples(measured, square)).seconds
-    notes = [
-        f"{len(refused)} tasks could not run, as {t.name}: {why}" for t, why in list(refused.items())[:1]
-    ]
+    notes = [f"{len(refused)} tasks could not run, as {t.name}: {why}" for t, why in list(refused.items())[:1]]
     if last > SLOWER * first:
         notes.append(f"it slowed down: the same product took {last / first:.2f} times as long at the end")
     found = machine(notes)

@@ -122,9 +122,7 @@ def designed(kind: TaskKind, dtype: str, count: int, largest_flops: float, start
         for i in range(count):
             step = i // len(WORKS)
             power = 10 + round(14 * step / last)
-            side = 2 ** min(
-                (power - 3) // 2, 4 + step % 3
-            )  # images of 8 to 64 each way, eight of them at least
+            side = 2 ** min((power - 3) // 2, 4 + step % 3)  # images of 8 to 64 each way, eight of them at least
             yield Task(kind, dtype, (2**power // side**2, side**2, i % len(WORKS)))
         return
     found, i = 0, start

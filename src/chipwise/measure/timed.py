@@ -89,8 +89,7 @@ class TimedMachine:
                 residual = float(np.log(t.timing.seconds / probed_time(t.task.op, self.numbers).total_s))
                 found.setdefault(group_of(t.task.op), []).append((_sizes(t.task.op), residual))
         return {
-            group: (np.array([s for s, _ in rows]), np.array([r for _, r in rows]))
-            for group, rows in found.items()
+            group: (np.array([s for s, _ in rows]), np.array([r for _, r in rows])) for group, rows in found.items()
         }
 
     def spread(self, op: Op) -> float:
@@ -115,9 +114,7 @@ class TimedMachine:
     def to_json(self) -> str:
         """The machine as one line of JSON."""
         head = {n: getattr(self, n) for n in (*WORDS, "threads", "notes", "memory_bytes")}
-        rows = [
-            [t.task.kind, t.task.dtype, list(t.task.sizes), *asdict(t.timing).values()] for t in self.timed
-        ]
+        rows = [[t.task.kind, t.task.dtype, list(t.task.sizes), *asdict(t.timing).values()] for t in self.timed]
         return json.dumps({"machine": 1, **head, "timed": rows}, separators=(",", ":"))
 
 
@@ -137,11 +134,7 @@ def machine_of(text: str) -> TimedMachine:
         head = {n: str(data.get(n, "") if n == "like" else data[n]) for n in WORDS}
         memory = float(data.get("memory_bytes", 0.0))
         return TimedMachine(
-            **head,
-            threads=int(data["threads"]),
-            timed=tuple(rows),
-            notes=tuple(data["notes"]),
-            memory_bytes=memory,
+            **head, threads=int(data["threads"]), timed=tuple(rows), notes=tuple(data["notes"]), memory_bytes=memory
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
@@ -156,14 +149,10 @@ def fit(timed: Sequence[TimedTask]) -> Probed:
         groups.setdefault("copy" if t.task.kind == "copy" else group_of(t.task.op), []).append(t)
     copies = groups.pop("copy", [])
     if len(copies) < 4:
-        raise UsageError(
-            "too little was timed to say anything of this machine", "a larger --budget, as in 60s"
-        )
+        raise UsageError("too little was timed to say anything of this machine", "a larger --budget, as in 60s")
     speed = {t.task.sizes: t.task.bytes / t.timing.seconds for t in copies}
     largest = sorted(t.task.bytes for t in copies if not t.task.hot)[-3:]
-    stream = float(
-        np.median([speed[t.task.sizes] for t in copies if not t.task.hot and t.task.bytes in largest])
-    )
+    stream = float(np.median([speed[t.task.sizes] for t in copies if not t.task.hot and t.task.bytes in largest]))
     hot = {t.task.bytes: speed[t.task.sizes] for t in copies if t.task.hot}
     fastest = max([*hot.values(), stream])
     held = [size for size, rate in hot.items() if rate >= np.sqrt(fastest * stream)]

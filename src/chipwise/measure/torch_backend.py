@@ -66,13 +66,7 @@ class TorchBackend:
 
     def dtypes(self) -> tuple[str, ...]:
         """Types that run on matrix units here."""
-        return (
-            ("fp32", "bf16")
-            if self.kind == "cpu"
-            else ("fp16", "bf16")
-            if self.kind != "mps"
-            else ("fp16", "fp32")
-        )
+        return ("fp32", "bf16") if self.kind == "cpu" else ("fp16", "bf16") if self.kind != "mps" else ("fp16", "fp32")
 
     def synchronise(self) -> None:
         """Return when everything that was started is done."""

@@ -152,9 +152,7 @@ def peak_of(example: Example, weight_bytes: float, device: str) -> float | None:
         return None
     example.module.zero_grad()
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it says on stderr when it starts and stops
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         example.run()
     try:
         changes = sorted(_changes(profile.profiler.kineto_results.experimental_event_tree()))

@@ -42,9 +42,7 @@ WORDS = "words that all occur in its name, e.g. nvidia hbm3e"
 class ChipsRequest(Asked):
     """Chips: all, those that a search finds, or some by name with every figure and its source, side by side."""
 
-    chips: str | None = ask(
-        "these in full, separated by commas; default: a line for each", file=True, reading=NAMES
-    )
+    chips: str | None = ask("these in full, separated by commas; default: a line for each", file=True, reading=NAMES)
     search: str | None = ask(
         "words that all occur in id, name, vendor, kind, memory or machines, e.g. nvidia hbm3e or mac studio"
     )
@@ -56,18 +54,14 @@ class ChipsRequest(Asked):
         most = _most(self.limit)
         if self.chips is not None:
             if self.vendor is not None or self.search is not None:
-                said = (
-                    f"--{'vendor' if self.search is None else 'search'} chooses chips, and --chips names them"
-                )
+                said = f"--{'vendor' if self.search is None else 'search'} chooses chips, and --chips names them"
                 raise UsageError(said, "leave one of them out")
             named = tuple(_record(find_chip(name), sources=True) for name in self.values["chips"])
             return ChipsReport(named, len(named))
         vendors = {c.vendor for c in load_chips().values()}
         if self.vendor is not None and self.vendor.lower() not in vendors:
             raise UnknownNameError("vendor", self.vendor, vendors, f"one of {', '.join(sorted(vendors))}")
-        of_vendor = (
-            c for c in load_chips().values() if self.vendor in (None, c.vendor) or _same(self.vendor, c)
-        )
+        of_vendor = (c for c in load_chips().values() if self.vendor in (None, c.vendor) or _same(self.vendor, c))
         found = _holding(self.search, of_vendor, _text)
         return ChipsReport(tuple(map(_record, found[:most])), len(found))
 
@@ -77,9 +71,7 @@ class ModelsRequest(Asked):
     """Models that are known by name, networks without tokens after language models: all, those that a search finds, or
     one in figures with what was assumed."""
 
-    model: str | None = ask(
-        "this one alone: a bundled name, a config.json or its folder", file=True, reading=CONFIG
-    )
+    model: str | None = ask("this one alone: a bundled name, a config.json or its folder", file=True, reading=CONFIG)
     search: str | None = ask("words that all occur in the name: family, size, format, e.g. qwen3 8b fp8")
     limit: int = ask("at most this many", 40)
 

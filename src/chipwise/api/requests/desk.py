@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.loaded import find_chip
 from chipwise.api.local import BudgetAsked, MachineAsked, Wish
 from chipwise.api.placing import Terms
-from chipwise.api.requests.field import (
-    NAMES,
-    OBJECT,
-    PAIRS,
-    ChoiceRequest,
-    Reading,
-    as_text,
-    ask,
-    count_of,
-    figure,
-)
+from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, ChoiceRequest, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.api.requests.planning import HAVE
 from chipwise.catalog.environment import environment
@@ -55,14 +45,10 @@ class LocalRequest(ChoiceRequest):
     )
     use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
     models: str | None = ask(
-        "names or files, separated by commas; default: what people run at desks",
-        file=True,
-        reading=NAMES,
+        "names or files, separated by commas; default: what people run at desks", file=True, reading=NAMES
     )
     most: int = ask("list at most this many models", 16)
-    precision: str | None = ask(
-        "only this number format, e.g. q4_k_m; default: the widest that is fast enough"
-    )
+    precision: str | None = ask("only this number format, e.g. q4_k_m; default: the widest that is fast enough")
     kv: str | None = ask("number format of the cache, e.g. q8_0; default: 16 bit")
     policy: str | None = ask("settings of the engine, e.g. reserved_bytes=0,memory_share=0.9", reading=PAIRS)
     set_: str | None = ask(
@@ -82,9 +68,7 @@ class LocalRequest(ChoiceRequest):
         found: LocalReport = self.ranked().whole()
         return found
 
-    def asking(
-        self, numbers: Parameters | None = None, *, published: bool = True
-    ) -> MachineAsked | BudgetAsked:
+    def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> MachineAsked | BudgetAsked:
         """The question about a machine or about a budget, read."""
         if self.min_tps is not None and not 0 < self.min_tps < 1e6:
             raise UsageError(f"--min-tps {self.min_tps:g} is out of range", "more than 0", field="min_tps")

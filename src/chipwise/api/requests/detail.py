@@ -46,12 +46,8 @@ class OperatorsRequest(_Inside):
 class LoadRequest(_Inside):
     """A plan under rising load: TTFT, TPOT and throughput from a lone request to as many as fit."""
 
-    ttft: str | None = ask(
-        "target for the mean time to the first token, to hold the curve against", reading=duration()
-    )
-    tpot: str | None = ask(
-        "target for the mean time per output token, to hold the curve against", reading=duration()
-    )
+    ttft: str | None = ask("target for the mean time to the first token, to hold the curve against", reading=duration())
+    tpot: str | None = ask("target for the mean time per output token, to hold the curve against", reading=duration())
 
     def run(self) -> LoadReport:
         """The plan at 16 loads. Raises the errors of `api.estimate`."""

@@ -79,9 +79,7 @@ def request_adapter(verb: str) -> Any:
     return TypeAdapter(VERBS[verb])
 
 
-def request_schema(
-    verb: str, template: str = "#/components/schemas/{model}", *, files: bool = False
-) -> dict[str, Any]:
+def request_schema(verb: str, template: str = "#/components/schemas/{model}", *, files: bool = False) -> dict[str, Any]:
     """The JSON schema of a verb's question, shared parts under `$defs`, to be referred to by `template`. Without
     `files` it has no fields that can only name a file, and offers none in the help of the others."""
     schema: dict[str, Any] = request_adapter(verb).json_schema(ref_template=template)
@@ -131,9 +129,7 @@ def written_schema(kind: Any, template: str) -> dict[str, Any]:
                 found["items"] = parts[0]
             return found
 
-    schema = TypeAdapter(kind).json_schema(
-        mode="serialization", ref_template=template, schema_generator=WrittenSchema
-    )
+    schema = TypeAdapter(kind).json_schema(mode="serialization", ref_template=template, schema_generator=WrittenSchema)
     if "anyOf" not in schema:
         return schema
     # one of several records, of which each says its version

@@ -6,18 +6,7 @@ from dataclasses import MISSING
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.placing import Given, Terms
-from chipwise.api.requests.field import (
-    CONFIG,
-    NAMES,
-    NUMBER,
-    PAIRS,
-    Asked,
-    Reading,
-    as_word,
-    ask,
-    count_of,
-    duration,
-)
+from chipwise.api.requests.field import CONFIG, NAMES, NUMBER, PAIRS, Asked, Reading, as_word, ask, count_of, duration
 from chipwise.api.requests.parts import LENGTH, PERCENTILE, TPOT, TTFT, Targets
 from chipwise.api.requests.planning import MODEL, TASK
 from chipwise.api.tactics import Tactics
@@ -94,15 +83,11 @@ class Judged(Asked):
     level: Literal["stock", "tuned"] = ask(
         "stock: what defaults give; tuned: what benchmark submissions reach", "stock"
     )
-    software: str | None = ask(
-        "date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest"
-    )
+    software: str | None = ask("date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest")
     sample: str | None = ask(
         "what a sample is where tokens do not say it, e.g. resolution=1024x1024,steps=20", reading=PAIRS
     )
-    accuracy: str | None = ask(
-        "percent of the reference's accuracy that is needed, e.g. 99.9", reading=ACCURACY
-    )
+    accuracy: str | None = ask("percent of the reference's accuracy that is needed, e.g. 99.9", reading=ACCURACY)
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
@@ -112,9 +97,7 @@ class Judged(Asked):
 
     def workload(self) -> Workload:
         """The workload; a served one without targets gets the stated ones."""
-        targets = Targets(
-            in_=self.in_, out=self.out, ttft=self.ttft, tpot=self.tpot, percentile=self.percentile
-        )
+        targets = Targets(in_=self.in_, out=self.out, ttft=self.ttft, tpot=self.tpot, percentile=self.percentile)
         return targets.workload_of(self.task)
 
     def asked_sample(self) -> Sample:

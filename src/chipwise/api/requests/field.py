@@ -157,12 +157,7 @@ class ChoiceRequest(Asked):
 
 
 def ask(
-    help_: str,
-    default: Any = None,
-    *,
-    name: str | None = None,
-    file: bool = False,
-    reading: Reading | None = None,
+    help_: str, default: Any = None, *, name: str | None = None, file: bool = False, reading: Reading | None = None
 ) -> Any:
     """A field with its help; `name` replaces its Python name, `file` marks names that may be files, `reading` says how
     text becomes values. A default of `MISSING` makes the field required.
@@ -225,13 +220,9 @@ def pairs(text: str | None, option: str) -> dict[str, str]:
     for part in split(text):
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise UsageError(
-                f"{option}: cannot read '{shorten(part)}'", "write NAME=VALUE, separated by commas"
-            )
+            raise UsageError(f"{option}: cannot read '{shorten(part)}'", "write NAME=VALUE, separated by commas")
         if name.strip() in found:
-            raise UsageError(
-                f"{option}: '{shorten(name.strip())}' is given twice", "keep the value that is meant"
-            )
+            raise UsageError(f"{option}: '{shorten(name.strip())}' is given twice", "keep the value that is meant")
         found[name.strip()] = value.strip()
     return found
 
@@ -265,8 +256,7 @@ def whole(text: str, option: str, *, low: float, high: float) -> int:
     number = parse_quantity(text, "", option, low=low, high=high)
     if number % 1:
         raise UsageError(
-            f"{option}: {shorten(text)} is not a whole number",
-            f"for example {max(int(number), int(low)) or 1}",
+            f"{option}: {shorten(text)} is not a whole number", f"for example {max(int(number), int(low)) or 1}"
         )
     return int(number)
 
@@ -338,9 +328,7 @@ def _short(option: str, text: str, *, lists: bool = False) -> None:
     what = f"{option}: {len(text):,} characters, '{shorten(text[:80], 40)}'"
     where = " between two commas" if lists else ""
     hint = f"at most {LONGEST_TEXT:,}{where}; a configuration is given as an object, not as a name"
-    raise UsageError(
-        what, hint if option.lstrip("-") == "model" else f"at most {LONGEST_TEXT:,}{where}: shorten it"
-    )
+    raise UsageError(what, hint if option.lstrip("-") == "model" else f"at most {LONGEST_TEXT:,}{where}: shorten it")
 
 
 def printable(option: str, text: str) -> None:
@@ -469,9 +457,7 @@ def _text(f: Any, value: Any, reading: Reading) -> Any:
     if isinstance(value, Mapping) and f.default is not MISSING:
         return f.default
     name = outer(f)
-    raise UsageError(
-        f"{name}: an empty {type(value).__name__} names nothing", f"leave out {name} for the default"
-    )
+    raise UsageError(f"{name}: an empty {type(value).__name__} names nothing", f"leave out {name} for the default")
 
 
 def _number(kind: type, value: Any, option: str) -> Any:
@@ -484,9 +470,7 @@ def _number(kind: type, value: Any, option: str) -> Any:
     if kind is float:
         return number
     if number % 1:
-        raise UsageError(
-            f"{option}: {shorten(str(value))} is not a whole number", f"for example {int(number) or 1}"
-        )
+        raise UsageError(f"{option}: {shorten(str(value))} is not a whole number", f"for example {int(number) or 1}")
     return value if type(value) is int else int(number)
 
 
@@ -503,6 +487,4 @@ def _wanted(literal: tuple[Any, ...] | None, kind: type | None, reading: Reading
 
 def fields_of(request: Any) -> dict[str, Any]:
     """The fields of a question that differ from their defaults, by public name."""
-    return {
-        outer(f): getattr(request, f.name) for f in fields(request) if getattr(request, f.name) != f.default
-    }
+    return {outer(f): getattr(request, f.name) for f in fields(request) if getattr(request, f.name) != f.default}

@@ -114,16 +114,12 @@ class KernelRequest(Asked):
         given = {
             f.name: v
             for f in fields(self)
-            if f.name not in ("op", "chips", "set_")
-            and (v := getattr(self, f.name)) is not None
-            and v is not False
+            if f.name not in ("op", "chips", "set_") and (v := getattr(self, f.name)) is not None and v is not False
         }
         missing = [name for name in operator.needed if name not in given]
         if missing:
             names = ", ".join(n.rstrip("_") for n in missing)
-            raise UsageError(
-                f"{self.op} needs {names}", f"it has {operator.listed}", field=missing[0].rstrip("_")
-            )
+            raise UsageError(f"{self.op} needs {names}", f"it has {operator.listed}", field=missing[0].rstrip("_"))
         strange = [name for name in given if name not in operator.options]
         if strange:
             name = strange[0].rstrip("_")

@@ -9,34 +9,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Protocol, get_type_hints
 
-from chipwise.api.requests.catalogue import (
-    ChipsRequest,
-    ModelsRequest,
-    OffersRequest,
-    RuntimesRequest,
-    SystemsRequest,
-)
+from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, OffersRequest, RuntimesRequest, SystemsRequest
 from chipwise.api.requests.desk import LocalRequest
-from chipwise.api.requests.detail import (
-    FrontierRequest,
-    LoadRequest,
-    OperatorsRequest,
-    SensitivityRequest,
-)
-from chipwise.api.requests.evidence import (
-    CheckClaimRequest,
-    EvidenceMatchRequest,
-    EvidenceRequest,
-)
+from chipwise.api.requests.detail import FrontierRequest, LoadRequest, OperatorsRequest, SensitivityRequest
+from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
 from chipwise.api.requests.field import ALSO, ELSEWHERE, outer
 from chipwise.api.requests.kernel import KernelRequest
-from chipwise.api.requests.planning import (
-    CompareRequest,
-    EstimateRequest,
-    ExplainRequest,
-    FitRequest,
-    PlanRequest,
-)
+from chipwise.api.requests.planning import CompareRequest, EstimateRequest, ExplainRequest, FitRequest, PlanRequest
 from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.simulate import DeployedSimulation
@@ -135,9 +114,7 @@ def _no_field(verb: str, name: str, known: Mapping[str, Any]) -> UnknownNameErro
         error.hint = "what is said about hardware is checked by check_statement, in its field text"
     elif name in TARGETS and name not in known:
         error.nearest = ()
-        error.hint = (
-            f"it is a target, which plan takes; {verb} takes concurrency or rate and says what comes of it"
-        )
+        error.hint = f"it is a target, which plan takes; {verb} takes concurrency or rate and says what comes of it"
     error.field = shorten(name)
     return error
 

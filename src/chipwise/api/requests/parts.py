@@ -59,15 +59,7 @@ from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import MOST_SHARERS, PrefixCache
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.lora import Adapter
-from chipwise.workload.workload import (
-    CONFIDENCE,
-    USUAL_TPOT_S,
-    USUAL_TTFT_S,
-    UTILISATION,
-    Picture,
-    Task,
-    Workload,
-)
+from chipwise.workload.workload import CONFIDENCE, USUAL_TPOT_S, USUAL_TTFT_S, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
@@ -82,9 +74,7 @@ def _spread(text: str, option: str) -> tuple[float, float]:
     both = pairs(text, option) if "=" in text else {"in": text, "out": text}
     strange = sorted(set(both) - {"in", "out"})
     if strange:
-        raise UsageError(
-            f"{option}: no lengths are called '{shorten(strange[0])}'", "for example in=1.2,out=0.6"
-        )
+        raise UsageError(f"{option}: no lengths are called '{shorten(strange[0])}'", "for example in=1.2,out=0.6")
     given = {name: parse_quantity(said, "", option, low=0, high=10) for name, said in both.items()}
     return given.get("in", 0.0), given.get("out", 0.0)
 
@@ -154,9 +144,7 @@ def _offloaded(text: str, option: str) -> Offloaded | str:
     if text.strip().lower() in WAITING:
         return text.strip().lower()
     given = {name.replace("_", "-"): said for name, said in pairs(text, option).items()}
-    hint = (
-        "for example gpu-layers=30, cpu-experts=24 or split=3/1; of models without tokens model or sequential"
-    )
+    hint = "for example gpu-layers=30, cpu-experts=24 or split=3/1; of models without tokens model or sequential"
     strange = sorted(set(given) - {"gpu-layers", "cpu-experts", "split"})
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
@@ -228,9 +216,7 @@ def _pictures(text: str, option: str) -> tuple[Picture, ...]:
     for part in split(text):
         match = re.fullmatch(r"(?:(\d{1,4})\*)?(\d{1,6})x(\d{1,6})", part.strip().lower())
         if not match or not all(int(n) for n in match.groups("1")):
-            raise UsageError(
-                f"{option}: '{shorten(part)}' is no picture", "width x height in pixels, e.g. 1280x720"
-            )
+            raise UsageError(f"{option}: '{shorten(part)}' is no picture", "width x height in pixels, e.g. 1280x720")
         found.append(Picture(*(int(n) for n in match.groups("1"))))
     return tuple(found)
 
@@ -257,9 +243,7 @@ def _counts(text: str, option: str) -> tuple[int, ...]:
 def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
     """The chips of a table, by id; the catalogue's own reader reads it."""
     if len(text) > OWN_CHARS:
-        raise UsageError(
-            f"{option}: {len(text):,} characters are no table of chips", f"at most {OWN_CHARS:,}"
-        )
+        raise UsageError(f"{option}: {len(text):,} characters are no table of chips", f"at most {OWN_CHARS:,}")
     if "=" not in text:
         what = f"{option}: {shorten(text)} is no TOML text"
         raise UsageError(what, "a file is named where a chip is: --chip FILE.toml, --chips FILE.toml")
@@ -267,9 +251,7 @@ def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
     for chip in found.values():
         printable(option, chip.name)
     if not found:
-        raise UsageError(
-            f"{option}: no chip stands in this text", 'as in [my-chip] with name, memory = "48 GB", ...'
-        )
+        raise UsageError(f"{option}: no chip stands in this text", 'as in [my-chip] with name, memory = "48 GB", ...')
     return found
 
 
@@ -299,17 +281,14 @@ class LengthOptions(Asked):
         reading=Reading(_pictures, _sizes, (STRINGS,)),
     )
     cv: str | None = ask(
-        "coefficient of variation of lengths, e.g. 0.8 or in=1.2,out=0.6; default: all equal",
-        reading=SPREAD,
+        "coefficient of variation of lengths, e.g. 0.8 or in=1.2,out=0.6; default: all equal", reading=SPREAD
     )
     log: str | None = ask(
         "request log instead of --in and --out: CSV or JSON lines with prompt_tokens, output_tokens and, where known, "
         "timestamp; traces and outputs of benchmark clients as they are, .gz too",
         file=True,
     )
-    prefix_hit: str | None = ask(
-        "share of prompt tokens served from the prefix cache, e.g. 30%", reading=SHARE
-    )
+    prefix_hit: str | None = ask("share of prompt tokens served from the prefix cache, e.g. 30%", reading=SHARE)
     common_prefix: str | None = ask(
         "tokens of the prefix that all prompts share, stored once, e.g. 1k; needs --prefix-hit",
         reading=figure("", low=0, high=1e8),
@@ -389,8 +368,7 @@ class Targets(LengthOptions):
         reading=SHARE,
     )
     utilisation: str | None = ask(
-        "load of a plan as a share of the most that keeps the targets; default: 70%",
-        reading=SHARE,
+        "load of a plan as a share of the most that keeps the targets; default: 70%", reading=SHARE
     )
     day: str | None = ask(
         "requests per second over a day in equal slices, e.g. 2,2,1,4,9, or a file of them; sized for its peak",
@@ -460,12 +438,7 @@ def _setting(said: str) -> float | str:
         return said
 
 
-OPTIONS = {
-    "batch": "--batch 4",
-    "precision": "--precision fp8",
-    "trained": "--training",
-    "name": "chipwise fit sdxl",
-}
+OPTIONS = {"batch": "--batch 4", "precision": "--precision fp8", "trained": "--training", "name": "chipwise fit sdxl"}
 """What a pipeline is told beside the settings of its family, and how that is asked."""
 
 
@@ -482,8 +455,7 @@ class SampleOptions(Asked):
     steps: int | None = ask("generators of images and video: denoising steps, e.g. 28")
     guidance: float | None = ask("the same: guidance scale; above 1 every step takes two passes, e.g. 7.5")
     settings: str | None = ask(
-        "models without tokens: further sizes of the family, e.g. tokens=128 or audio_s=30,part=encoder",
-        reading=PAIRS,
+        "models without tokens: further sizes of the family, e.g. tokens=128 or audio_s=30,part=encoder", reading=PAIRS
     )
     training: bool = ask("models without tokens: one training step instead of a request", False)
     spread: str | None = ask(
@@ -497,9 +469,7 @@ class SampleOptions(Asked):
         "(one part at a time) or sequential",
         reading=Reading(_offloaded, as_text, (OBJECT,)),
     )
-    aside: str | None = ask(
-        "models without tokens: parts that the host computes, e.g. text_encoder", reading=NAMES
-    )
+    aside: str | None = ask("models without tokens: parts that the host computes, e.g. text_encoder", reading=NAMES)
 
     def _settings(self) -> dict[str, Any]:
         """Settings by name. Raises `UsageError` for one that is an option, or was given as one too."""
@@ -518,11 +488,7 @@ class SampleOptions(Asked):
 
     def sampling(self) -> Sampling:
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
-        counts = {
-            "batch": ("samples", 10_000_000),
-            "frames": ("frames", 100_000),
-            "steps": ("steps", 100_000),
-        }
+        counts = {"batch": ("samples", 10_000_000), "frames": ("frames", 100_000), "steps": ("steps", 100_000)}
         for name, (what, most) in counts.items():
             count_of(getattr(self, name), option_of(name), what, most)
         settings = self._settings()
@@ -683,9 +649,7 @@ class Serving(SoftwareOptions):
     level: Literal["stock", "tuned"] = ask(
         "stock: what defaults give; tuned: what benchmark submissions reach", "stock"
     )
-    harness: str | None = ask(
-        "benchmark client whose figures to predict, e.g. vllm-bench or inferencex; default: none"
-    )
+    harness: str | None = ask("benchmark client whose figures to predict, e.g. vllm-bench or inferencex; default: none")
     host: str | None = ask(
         "processor of the machine, by name or clock, e.g. epyc-9654 or 4.2GHz; default: of the system of the chip"
     )
@@ -758,9 +722,7 @@ class Money(Asked):
         figures = self.values["owning"] or {}
         if figures and self.price != "own":
             raise UsageError(
-                "--owning is for chips that one owns",
-                Sentence("add ", Setting("price", "own")),
-                field="owning",
+                "--owning is for chips that one owns", Sentence("add ", Setting("price", "own")), field="owning"
             )
         return Pricing(self.price, self.provider, self.region, figures, self.values["price_of"] or {})
 
@@ -818,14 +780,7 @@ class PlaceOptions(Asked):
                 what = f"--replicas {self.replicas}: {count} chips are {replicas} replicas of {each}"
                 raise UsageError(what, f"leave it out, or name the chip: --chip {chip}", field="replicas")
         return Given(
-            chip,
-            layout,
-            self.count,
-            self.concurrency,
-            self.arrivals(),
-            replicas,
-            self.values["host_memory"],
-            placed,
+            chip, layout, self.count, self.concurrency, self.arrivals(), replicas, self.values["host_memory"], placed
         )
 
     def arrivals(self) -> float | None:
@@ -845,9 +800,7 @@ class JobOptions(Asked):
         "training: total tokens, e.g. 15T; default: 1T, of finetune 100M; batch: output tokens, e.g. 1B",
         reading=figure("", low=1, high=1e18),
     )
-    deadline: str | None = ask(
-        "training and batch: deadline, e.g. 30d or 24h", reading=duration(1.0, 1e12, ("d", "h"))
-    )
+    deadline: str | None = ask("training and batch: deadline, e.g. 30d or 24h", reading=duration(1.0, 1e12, ("d", "h")))
     max_usd: float | None = ask("training and batch: total budget in dollars")
 
 
@@ -884,10 +837,7 @@ class TrainOptions(JobOptions):
         "training: next-token, masked, contrastive, contrastive-cached or dpo; batches count sequences, a pair is two; "
         "default: by the model"
     )
-    documents: str | None = ask(
-        "training: packed documents that attend apart, e.g. mean=1200,cv=1.5",
-        reading=PAIRS,
-    )
+    documents: str | None = ask("training: packed documents that attend apart, e.g. mean=1200,cv=1.5", reading=PAIRS)
     known_to_run: bool = ask("training: the run exists; do not refuse its layout for predicted memory", False)
     failures: str | None = ask(
         "training: failures and checkpoints, e.g. mtbf=50000h,spares=2,repair=24h. mtbf: mean time between failures of "
@@ -907,8 +857,7 @@ class TrainOptions(JobOptions):
         reading=PAIRS,
     )
     evaluate: str | None = ask(
-        "training: evaluation, e.g. every=1000,tokens=10M: steps between evaluations, and tokens of each",
-        reading=PAIRS,
+        "training: evaluation, e.g. every=1000,tokens=10M: steps between evaluations, and tokens of each", reading=PAIRS
     )
     network: str | None = ask(
         "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16: bandwidth per chip beyond the "

@@ -69,9 +69,7 @@ N = TypeVar("N", bound=MediaReport)
 
 def _owned(value: Any) -> str:
     """Counts by chip, `{"h100": 8}`, as text; text stays."""
-    return (
-        ",".join(f"{n}x{name}" for name, n in value.items()) if isinstance(value, Mapping) else as_text(value)
-    )
+    return ",".join(f"{n}x{name}" for name, n in value.items()) if isinstance(value, Mapping) else as_text(value)
 
 
 def _elsewhere(text: str, option: str) -> str:
@@ -79,9 +77,7 @@ def _elsewhere(text: str, option: str) -> str:
     the question is made, so that the question means the same everywhere."""
     if text.strip().lower() == AUTO:
         what = f"{option} {AUTO} would describe the machine that answers, not yours"
-        hint = Sentence(
-            "run ", CommandText("doctor --devices"), " on your machine and name what it finds, e.g. 8xh100"
-        )
+        hint = Sentence("run ", CommandText("doctor --devices"), " on your machine and name what it finds, e.g. 8xh100")
         raise UsageError(what, hint)
     return text
 
@@ -109,9 +105,7 @@ class PriceOptions(Money, Serving):
     """How chips are paid, and the evidence and numbers behind a prediction."""
 
     evidence: Evidence = ask(EVIDENCE, "all")
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
+    parameters: str | None = ask("parameters that chipwise calibrate wrote; default: those shipped", file=True)
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The terms with how chips are paid."""
@@ -141,8 +135,7 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions, ScaleOptions
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     max_watts: str | None = ask(
-        "power limit at the plugs with all chips at their limits, e.g. 10kW",
-        reading=figure("W", low=1, high=1e10),
+        "power limit at the plugs with all chips at their limits, e.g. 10kW", reading=figure("W", low=1, high=1e10)
     )
     spare: int = ask("extra replicas, e.g. 1 for N+1", 0)
     samples: str | None = ask(
@@ -344,9 +337,7 @@ class PlanRequest(ChoiceRequest, PlanOptions):
         if job is None:
             return None
         if self.task != "batch":
-            raise UsageError(
-                "--samples is a job and needs --task batch", "--rate is of many users", field="samples"
-            )
+            raise UsageError("--samples is a job and needs --task batch", "--rate is of many users", field="samples")
         for name, instead in (
             ("rate", "--deadline says how fast it must go"),
             ("day", "--deadline says how fast it must go"),
@@ -438,10 +429,7 @@ class CompareRequest(PlanRequest):
     """The best plan of each of some chips, side by side."""
 
     chips: str = ask(
-        "the chips to compare, separated by commas; with --have, in its place",
-        MISSING,
-        file=True,
-        reading=NAMES,
+        "the chips to compare, separated by commas; with --have, in its place", MISSING, file=True, reading=NAMES
     )
 
     def run(self) -> PlanReport | MovedReport | MediaReport:

@@ -98,9 +98,7 @@ TABLES = ("demand", "supply", "limits")
 TASKS = ("serve", "batch", "train", "finetune")
 EXAMPLE = Sentence(
     "for example ",
-    CommandText(
-        """fleet '{"demand": [{"model": "Qwen/Qwen3-32B", "rate": "5/s"}], "supply": [{"chip": "h100"}]}'"""
-    ),
+    CommandText("""fleet '{"demand": [{"model": "Qwen/Qwen3-32B", "rate": "5/s"}], "supply": [{"chip": "h100"}]}'"""),
 )
 FLEET = (
     "a TOML file: lists demand (model; rate, day, or tokens and deadline) and supply (chip, count, price: own, "
@@ -120,19 +118,11 @@ class FleetRequest(Asked):
     machine more or fewer would change."""
 
     fleet: str = ask(
-        FLEET,
-        MISSING,
-        file=True,
-        reading=Reading(lambda text, _: text, _said, (OBJECT,), names=False, told=TOLD),
+        FLEET, MISSING, file=True, reading=Reading(lambda text, _: text, _said, (OBJECT,), names=False, told=TOLD)
     )
     gap: str = ask("distance from the least cost at which to stop", "1%", reading=SHARE)
-    seconds: float = ask(
-        "the most seconds for the assignment; a third of it for each machine more or fewer",
-        30.0,
-    )
-    simulate: bool = ask(
-        "check the targets of served demands request by request, in their worst hours", False
-    )
+    seconds: float = ask("the most seconds for the assignment; a third of it for each machine more or fewer", 30.0)
+    simulate: bool = ask("check the targets of served demands request by request, in their worst hours", False)
 
     def run(self) -> PortfolioReport:
         """The assignment. Raises `UsageError` and `UnknownNameError` for a file that cannot be used, and the errors of
@@ -152,9 +142,7 @@ class FleetRequest(Asked):
             hint = 'add [[supply]] chip = "h100", with count = 8 and price = "own" for chips that you have'
             raise UsageError("the fleet has no supply", hint, field="fleet")
         tables = together(document.get("demand", ()))
-        demands = tuple(
-            demand for i, table in enumerate(tables, 1) for demand in _demands(i, table, supplies)
-        )
+        demands = tuple(demand for i, table in enumerate(tables, 1) for demand in _demands(i, table, supplies))
         if not demands:
             raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
         found = FleetAsked(
@@ -230,9 +218,7 @@ def fleet_document(text: str) -> dict[str, Any]:
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
             raise UsageError(f"{named}: {kind} is not a list of tables", f"write [[{kind}]]", field="fleet")
         if len(tables) > MOST_TABLES:
-            raise UsageError(
-                f"{named}: {len(tables)} tables [[{kind}]]", f"at most {MOST_TABLES}", field="fleet"
-            )
+            raise UsageError(f"{named}: {len(tables)} tables [[{kind}]]", f"at most {MOST_TABLES}", field="fleet")
     return dict(document)
 
 
@@ -264,18 +250,14 @@ def _number(table: Mapping[str, Any], name: str, unit: str, default: float) -> f
 def _count(table: Mapping[str, Any], name: str, default: int, low: int) -> int:
     value = table.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= MOST_CHIPS:
-        raise UsageError(
-            f"{name}: {shorten(str(value))} is not a count", f"a whole number from {low}", field="fleet"
-        )
+        raise UsageError(f"{name}: {shorten(str(value))} is not a count", f"a whole number from {low}", field="fleet")
     return value
 
 
 def _flag(table: Mapping[str, Any], name: str) -> bool:
     value = table.get(name, True)
     if not isinstance(value, bool):
-        raise UsageError(
-            f"{name}: {shorten(str(value))} is not true or false", f"{name} = false", field="fleet"
-        )
+        raise UsageError(f"{name}: {shorten(str(value))} is not true or false", f"{name} = false", field="fleet")
     return value
 
 
@@ -291,9 +273,7 @@ def _texts(table: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = table.get(name, [])
     value = list(split(value)) if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise UsageError(
-            f"{name}: {shorten(str(value))} is not a list of names", f'{name} = ["..."]', field="fleet"
-        )
+        raise UsageError(f"{name}: {shorten(str(value))} is not a list of names", f'{name} = ["..."]', field="fleet")
     return tuple(value)
 
 
@@ -363,9 +343,7 @@ def _preempted(table: Mapping[str, Any]) -> tuple[float, float]:
     `UsageError` for a time without a unit, and for a wait for nothing."""
     if "wait" in table and "preempt" not in table:
         what = "[[supply]] waits for machines that nobody takes away"
-        raise UsageError(
-            what, 'preempt = "20h": the mean time between preemptions of a machine', field="fleet"
-        )
+        raise UsageError(what, 'preempt = "20h": the mean time between preemptions of a machine', field="fleet")
     _with_units(table, ("preempt", "wait"), "h")
     preempt_s, wait_s = _number(table, "preempt", "s", float("inf")), _number(table, "wait", "s", WAIT_S)
     if preempt_s < wait_s:
@@ -378,9 +356,7 @@ def _machines(supply: Supply, table: Mapping[str, Any]) -> Supply:
     """So many chips in machines: of the usual size, or of one that adds up to the chips that one owns. Raises
     `UsageError` where the size that was said does not."""
     if "count" in table and "max" in table:
-        raise UsageError(
-            "[[supply]] has count and max", "either says how many chips there are", field="fleet"
-        )
+        raise UsageError("[[supply]] has count and max", "either says how many chips there are", field="fleet")
     most = "max" if "max" in table else "count"
     count = _count(table, most, 1, 1) if most in table else None
     system = machine_for(get_chip(supply.chip))
@@ -396,9 +372,7 @@ def _machines(supply: Supply, table: Mapping[str, Any]) -> Supply:
 def _choice(table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
     value = _text(table, name, choices[0])
     if value not in choices:
-        raise UsageError(
-            f"{name} = {shorten(value)}", f"one of {', '.join(choices)}", field="fleet", instead=choices
-        )
+        raise UsageError(f"{name} = {shorten(value)}", f"one of {', '.join(choices)}", field="fleet", instead=choices)
     return value
 
 
@@ -581,16 +555,11 @@ def _run(question: TrainRequest, chips: str | None, common: Mapping[str, Any]) -
     tokens = question.values["tokens"] or 0.0
     asked = f"{question.task}, {format_count(tokens)} tokens in {duration_words(question.values['deadline'])}"
     return Demand(
-        question=question,
-        asked=asked,
-        command=command_line("train", replace(question, chips=chips)),
-        **common,
+        question=question, asked=asked, command=command_line("train", replace(question, chips=chips)), **common
     )
 
 
-def _used(
-    question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]
-) -> Demand:
+def _used(question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]) -> Demand:
     """A model that is served, or a job."""
     if question.task == "batch":
         return _job(question, chips, common, table)
@@ -623,9 +592,7 @@ def _rates(question: PlanRequest, came: float | None) -> tuple[tuple[float, ...]
     return rates, f"{format_number(max(rates))} requests/s{' at the peak' if curve else ''}"
 
 
-def _job(
-    question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]
-) -> Demand:
+def _job(question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]) -> Demand:
     """So many tokens by a deadline: within a day it comes again every day and runs in the hours from its start, else it
     does its part of the tokens every day."""
     network = bool(question.media(question.model))

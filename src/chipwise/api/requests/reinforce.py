@@ -36,13 +36,10 @@ class RlRequest(ChoiceRequest, Money):
     steps: int = ask("steps of the run", 500)
     in_: str = ask("mean prompt tokens", "500", name="in", reading=LENGTH)
     out: str = ask("mean tokens of an answer", "4000", reading=LENGTH)
-    cv: str = ask(
-        "spread of answers, deviation over mean, e.g. 0.8", "0.8", reading=figure("", low=0.0, high=5.0)
-    )
+    cv: str = ask("spread of answers, deviation over mean, e.g. 0.8", "0.8", reading=figure("", low=0.0, high=5.0))
     longest: str | None = ask("answers are cut there; default: four times the mean", reading=LENGTH)
     algorithm: Literal["grpo", "ppo", "distill"] = ask(
-        "grpo: the policy alone is trained; ppo: a critic of its size too; distill: it learns from --teacher",
-        "grpo",
+        "grpo: the policy alone is trained; ppo: a critic of its size too; distill: it learns from --teacher", "grpo"
     )
     teacher: str | None = ask(
         "distill: the model that reads every answer, whose logits are matched", file=True, reading=CONFIG
@@ -56,9 +53,7 @@ class RlRequest(ChoiceRequest, Money):
         "apart: chips that train, of all, e.g. 50%; default: what keeps both sides busy", reading=SHARE
     )
     precision: str = ask("of training: bf16, fp16, fp8, mxfp8", "bf16")
-    rollout_precision: str | None = ask(
-        "of the engines that sample, e.g. fp8; default: that of the checkpoint"
-    )
+    rollout_precision: str | None = ask("of the engines that sample, e.g. fp8; default: that of the checkpoint")
     trainer: str | None = ask("the software that trains; default: the usual one of the chip")
     runtime: str | None = ask("the software that samples; default: the preferred one of the chip")
     layout: str | None = ask("parts of the training layout to fix, e.g. tp=4,recompute=full", reading=PAIRS)
@@ -117,6 +112,4 @@ class RlRequest(ChoiceRequest, Money):
                 "--train-share parts chips, --placement together does not", "one of them", field="train_share"
             )
         if not 0.0 < share < 1.0:
-            raise UsageError(
-                "--train-share leaves chips on both sides", "for example 50%", field="train_share"
-            )
+            raise UsageError("--train-share leaves chips on both sides", "for example 50%", field="train_share")

@@ -63,13 +63,10 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chip: str | None = ask(  # type: ignore[assignment]
-        "a chip or several (8xh100); without one the model is a file of --save, of which a plan is simulated",
-        file=True,
+        "a chip or several (8xh100); without one the model is a file of --save, of which a plan is simulated", file=True
     )
     plan: int = ask("number of the plan in the file of --save", 1)
-    requests: int | None = ask(
-        "requests to simulate; default: all of --log, else 2000; without --rate all at once"
-    )
+    requests: int | None = ask("requests to simulate; default: all of --log, else 2000; without --rate all at once")
     burstiness: float | None = ask(
         "coefficient of variation of gaps between arrivals of --rate; 0 a clock; default: 1, Poisson"
     )
@@ -137,9 +134,7 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
         traffic = self.traffic(SAMPLE, log)
         alone = replace(traffic, arrivals=replace(traffic.arrivals, sized=False))
         within_s, scaling = self.values["e2e"], self.values["scale"]
-        return self._copies().simulated(
-            alone, route=self.route or "queue", within_s=within_s, scaling=scaling
-        )
+        return self._copies().simulated(alone, route=self.route or "queue", within_s=within_s, scaling=scaling)
 
     def _copies(self) -> NetworkCopies:
         """The copies of a model that generates no tokens."""
@@ -163,33 +158,21 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
             drawn = drawn.at_rate(rate)
         if clients is not None:
             return SimulatedTraffic(drawn, f"{drawn.line}; {_clients(clients)}", clients)
-        return SimulatedTraffic(
-            drawn, drawn.line if drawn.time_s is not None else f"{drawn.line}; all at once"
-        )
+        return SimulatedTraffic(drawn, drawn.line if drawn.time_s is not None else f"{drawn.line}; all at once")
 
     def _check(self) -> None:
         """Raises `UsageError` for what changes nothing, cannot be, or leaves open what comes."""
         count_of(self.requests, "--requests", "requests", 10_000_000)
         if self.burstiness is not None and not 0.0 <= self.burstiness <= 100.0:
-            raise UsageError(
-                f"--burstiness {self.burstiness:g} is out of range", "0 to 100", field="burstiness"
-            )
+            raise UsageError(f"--burstiness {self.burstiness:g} is out of range", "0 to 100", field="burstiness")
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is out of range", "0 or more", field="seed")
         drawn = self.log is None
         at_once = "arrivals come as they are: --requests 1000 is a benchmark that sends all at once"
         for name, useless, hint in (
-            (
-                "burstiness",
-                not drawn or self.rate is None,
-                "it is of random arrivals: --rate 10/s, without --log",
-            ),
+            ("burstiness", not drawn or self.rate is None, "it is of random arrivals: --rate 10/s, without --log"),
             ("seed", not drawn, "a log is taken as it is"),
-            (
-                "prefix_hit",
-                not drawn and self.prefix_hit and self._shares(),
-                "the log says what prompts share",
-            ),
+            ("prefix_hit", not drawn and self.prefix_hit and self._shares(), "the log says what prompts share"),
             ("harness", True, at_once),
             ("plan", True, "it is a number in a saved answer: name its file instead of a model and a chip"),
         ):

@@ -11,9 +11,7 @@ from chipwise.values import dataclass
 class CheckStatementRequest(Asked):
     """Is what people say about hardware true: statements with a verdict, the figures behind it and what shows them."""
 
-    text: str | None = ask(
-        "the statement, as somebody said it; default: all that are known, with their verdicts"
-    )
+    text: str | None = ask("the statement, as somebody said it; default: all that are known, with their verdicts")
 
     def run(self) -> StatementsReport:
         """The statements that the text makes, or that none is known and the nearest."""

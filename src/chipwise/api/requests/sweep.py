@@ -281,15 +281,7 @@ def sweep_of(said: Mapping[str, Any]) -> SweepDesign:
         least, most = (tuple(n for n in names if not own or n in own) for names in (usual.least, usual.most))
     columns = tuple(dict.fromkeys((*(own or usual.columns), *least, *most)))
     design = SweepDesign(
-        verb,
-        axes,
-        columns,
-        _table(said, "fixed"),
-        least,
-        most,
-        **_drawn(said, axes),
-        chosen=not own,
-        usual=none,
+        verb, axes, columns, _table(said, "fixed"), least, most, **_drawn(said, axes), chosen=not own, usual=none
     )
     _check(design)
     return design
@@ -299,8 +291,7 @@ def _check(design: SweepDesign) -> None:
     """Raises what is wrong with a design."""
     if not design.columns:
         raise UsageError(
-            f"a sweep of {design.verb} names its columns",
-            'paths into its JSON, e.g. columns = ["items.0.id"]',
+            f"a sweep of {design.verb} names its columns", 'paths into its JSON, e.g. columns = ["items.0.id"]'
         )
     if design.cells > MOST_CELLS:
         raise UsageError(f"{design.cells:,} cells in one sweep", f"at most {MOST_CELLS:,}")
@@ -319,16 +310,12 @@ def _check_axes(design: SweepDesign) -> None:
     places = [name for axis in design.axes for name in axis.columns]
     both += [name for name in design.named if places.count(name) > 1]
     if both:
-        raise UsageError(
-            f"{both[0]} stands twice in the sweep", "once: under [fixed], in [grid] or in columns"
-        )
+        raise UsageError(f"{both[0]} stands twice in the sweep", "once: under [fixed], in [grid] or in columns")
     for axis in design.axes:
         for name in axis.columns:
             whole = name.partition(".")[0]
             if name != whole and (whole in places or not isinstance(design.fixed.get(whole, {}), Mapping)):
-                raise UsageError(
-                    f"{name}: {whole} is given as a whole too", f"a table [fixed.{whole}], or its parts"
-                )
+                raise UsageError(f"{name}: {whole} is given as a whole too", f"a table [fixed.{whole}], or its parts")
 
 
 def _check_names(request: Request) -> None:
@@ -339,9 +326,7 @@ def _check_names(request: Request) -> None:
         if error.field not in NAMING:
             return
         said = str(getattr(request, error.field))
-        if not any(
-            is_file(p) or p.is_dir() for part in (said, *split(said)) for p in (Path(part).expanduser(),)
-        ):
+        if not any(is_file(p) or p.is_dir() for part in (said, *split(said)) for p in (Path(part).expanduser(),)):
             raise
     except ChipwiseError:  # a file, which other doors do not read
         return
@@ -397,9 +382,7 @@ def _drawn(said: Mapping[str, Any], axes: Sequence[SweepAxis]) -> dict[str, int]
     if "random" not in said:
         ranged = next((a.name for a in axes if a.span), None)
         if ranged:
-            raise UsageError(
-                f"[grid] {ranged} is a range", "draw from it: [random] with cells = 1000, seed = 1"
-            )
+            raise UsageError(f"[grid] {ranged} is a range", "draw from it: [random] with cells = 1000, seed = 1")
         return {}
     for name, low in (("cells", 1), ("seed", 0)):
         if not isinstance(table.get(name), int) or isinstance(table[name], bool) or table[name] < low:

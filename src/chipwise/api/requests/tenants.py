@@ -48,9 +48,7 @@ def _alike(tables: Sequence[Mapping[str, Any]], *, adapters: bool) -> Iterable[t
     groups: dict[str, tuple[int, ...]] = {}
     for i, table in enumerate(tables):
         alike = {k: v for k, v in table.items() if k not in OWN}
-        apart = ("lora" in table) != adapters or any(
-            key in table for key in ("log", "tokens", "step", "samples")
-        )
+        apart = ("lora" in table) != adapters or any(key in table for key in ("log", "tokens", "step", "samples"))
         apart |= (adapters and not table.get("name")) or table.get("task", "serve") != "serve"
         key = str(i) if apart else json.dumps(alike, sort_keys=True, default=str)
         groups[key] = (*groups.get(key, ()), i)

@@ -32,8 +32,7 @@ class TrainRequest(ChoiceRequest, OwnChips, Money, TrainOptions):
         "the chips to try, separated by commas; default: a few that clouds rent", file=True, reading=NAMES
     )
     have: str | None = ask(
-        "chips that you have, e.g. 64xh100, or auto for this machine's; each kind is planned alone",
-        reading=HAVE,
+        "chips that you have, e.g. 64xh100, or auto for this machine's; each kind is planned alone", reading=HAVE
     )
     confidence: str | None = ask(
         "required probability that the deadline holds; 50% plans on midpoints; default: 90%", reading=SHARE
@@ -44,9 +43,7 @@ class TrainRequest(ChoiceRequest, OwnChips, Money, TrainOptions):
         "bf16, fp16, fp32, fp8, mxfp8 or nvfp4; best: bf16, and the fastest of the narrower ones that a chip has",
         "bf16",
     )
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
+    parameters: str | None = ask("parameters that chipwise calibrate wrote; default: those shipped", file=True)
     set_: str | None = ask("override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
     @classmethod

@@ -28,9 +28,7 @@ EQUAL = 1e-6  # of a counter: six decimals
 
 def _params(row: Row, config: ModelConfig | None) -> Figures:
     if config is None:
-        raise UsageError(
-            f"{row.get('model', 'row')}: no config_file", "parameters are counted from a config.json"
-        )
+        raise UsageError(f"{row.get('model', 'row')}: no config_file", "parameters are counted from a config.json")
     return count_row(row, config)._asdict()
 
 

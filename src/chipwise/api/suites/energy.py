@@ -24,15 +24,7 @@ from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.suites import mlperf, serving
 from chipwise.api.suites.published import answered
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
-from chipwise.calibrate.energy import (
-    PREFIX,
-    QUANTITIES,
-    EnergyFit,
-    EnergyRows,
-    fit_energy,
-    fitted_power,
-    prompt_of,
-)
+from chipwise.calibrate.energy import PREFIX, QUANTITIES, EnergyFit, EnergyRows, fit_energy, fitted_power, prompt_of
 from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
@@ -43,7 +35,7 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.mlperf_rows import MlperfRun, read_run
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number, said_of
+from chipwise.evidence.rows import Predicted, Row, id_of, number, said_of
 from chipwise.predict.energy import Use
 from chipwise.report.energy import SAMPLES, SUBMITTED, TOKENS, form_of
 from chipwise.report.media import MediaPlan, MediaReport
@@ -126,14 +118,12 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _AskedEnergy:
     if "backend" in row:
         metrics = ("avg_power_w", "joules_per_output_token")
         asked = serving.question_of(row, folder / "models")
-        return _AskedEnergy(
-            row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"]
-        )
+        return _AskedEnergy(row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"])
     scope, metric = row.get("scope", ""), row.get("metric", "")
     if metric not in FIGURES.get(scope, {}):
         named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
         raise UsageError(f"{shorten(metric)} at {shorten(scope)} scope is not read", f"one of {named}")
-    name = row.get("row_id") or row.get("id", "")
+    name = id_of(row)
     said = said_of(row, RULES)
     if "refuse" in said:
         raise UsageError(shorten(said["refuse"]))
@@ -153,7 +143,7 @@ def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -
     units = {"Offline": "Samples/s", "Server": "Queries/s"}
     run = read_run(
         {
-            "row_id": row.get("row_id") or row.get("id", ""),
+            "row_id": id_of(row),
             "chip": row["chip"],
             "chips_total": row.get("chips") or "1",
             "model_base": said.get("benchmark", row["model"]),
@@ -426,14 +416,7 @@ ENERGY = Suite(
     (),
     ASKING,
     Trial(
-        "energy.csv",
-        _measured,
-        KEYS,
-        _fit,
-        _compared,
-        _report,
-        {"energy.csv": EnergyFit.parameters},
-        fitted=_fitted,
+        "energy.csv", _measured, KEYS, _fit, _compared, _report, {"energy.csv": EnergyFit.parameters}, fitted=_fitted
     ),
     commanded=True,
 )

@@ -20,7 +20,7 @@ from chipwise.api.loaded import load
 from chipwise.api.suites import media, serving
 from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.local import AskedDesk
-from chipwise.api.suites.published import RULES, id_of
+from chipwise.api.suites.published import RULES
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
@@ -29,7 +29,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.axes import Levels, chip_axes, served_axes, served_family, trained_axes
 from chipwise.evidence.discrepancy import Observed, states
 from chipwise.evidence.residuals import Residuals
-from chipwise.evidence.rows import Row, RowPart, read_rows, said_of
+from chipwise.evidence.rows import Row, RowPart, id_of, read_rows, said_of
 from chipwise.units import Array
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
@@ -86,9 +86,7 @@ def _served(row: Row, _: Mapping[str, str], __: Path) -> tuple[str, Levels]:
 
 def _point(row: Row, _: Mapping[str, str], folder: Path) -> tuple[str, Levels]:
     q = serving.question_of(row, folder / "models")
-    levels = served_axes(
-        get_chip(q.chip), str(q.runtime), _graph(q.model, q.precision or ""), apart=bool(q.prefill)
-    )
+    levels = served_axes(get_chip(q.chip), str(q.runtime), _graph(q.model, q.precision or ""), apart=bool(q.prefill))
     return "serving", levels
 
 
@@ -152,18 +150,13 @@ class Folded:
 
 FOLDED: Mapping[str, Folded] = {
     "serving_points.csv": Folded(
-        "serving",
-        "cell",
-        _point,
-        lambda line: line["tier"] == serving.UNSEEN and line["metric"] in serving.TIMES,
+        "serving", "cell", _point, lambda line: line["tier"] == serving.UNSEEN and line["metric"] in serving.TIMES
     ),
     "published_local.csv": Folded("local", "model", _desk),
     "media.csv": Folded("media", "cell", _network),
     "training.csv": Folded("training", "family", _trained, lambda line: line["kind"] != "vtrain"),
     "mlperf_training.csv": Folded("mlperf_training", "family", _trained),
-    "mlperf_inference.csv": Folded(
-        "mlperf", "cell", _submitted, lambda line: line["tier"] != "own", rates=True
-    ),
+    "mlperf_inference.csv": Folded("mlperf", "cell", _submitted, lambda line: line["tier"] != "own", rates=True),
     "energy.csv": Folded("energy", "cell", _drawn, lambda line: "at the measured" not in line["metric"]),
     "token_speeds.csv": Folded("token_speeds", "model", _spoken, rates=True),
 }

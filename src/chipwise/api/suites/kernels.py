@@ -298,10 +298,7 @@ def _label_worth(m: MeasuredKernel) -> list[Summary]:
     """Errors with and without the effects of each label, on rows whose value of it no fit saw."""
     trials = list(label_trials(m.asked, load_chips()))
     counts = Counter(
-        a
-        for n in fitted_names(m.numbers.table)
-        if "=" in n
-        for a in n.partition("=")[0].split(".")[-1].split("+")
+        a for n in fitted_names(m.numbers.table) if "=" in n for a in n.partition("=")[0].split(".")[-1].split("+")
     )
     found = []
     for label in sorted({t.label for t in trials}):
@@ -404,9 +401,7 @@ def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = Non
     before = price_kernels(asked, chips, known.kernels).mid_s
     usable = np.isfinite(before) & (columns[METRIC] > 0)
     if not usable.any():
-        raise UsageError(
-            f"{rows}: no row that a kernel formula prices", "chips and operators as in predict kernels"
-        )
+        raise UsageError(f"{rows}: no row that a kernel formula prices", "chips and operators as in predict kernels")
     asked = taken(asked, usable)
     source = f"fitted on {int(usable.sum())} rows of {Path(rows).name}, {date.today()}"
     fitted = corrected_kernels(asked, chips, known, source)

@@ -32,7 +32,7 @@ from chipwise.catalog.software import all_software
 from chipwise.cost.local import LocalNumbers, LocalWork
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.rows import Predicted, Row, id_of, number
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
 from chipwise.report.plans import PlanReport
@@ -84,10 +84,7 @@ class AskedDesk:
     def question(self, prompt: int) -> EstimateRequest:
         """What a user would ask about a prompt of so many tokens."""
         row, runtime = self.row, self.runtime
-        date, backend = (
-            re.match(r"\d{4}-\d\d", row.get("date", "")),
-            self._backend(runtime, get_chip(row["chip"])),
-        )
+        date, backend = (re.match(r"\d{4}-\d\d", row.get("date", "")), self._backend(runtime, get_chip(row["chip"])))
         chips, staged = int(number(row, "chips")), "pp" in runtime.features
         return EstimateRequest(
             model=row["model"],
@@ -151,9 +148,7 @@ class AskedDesk:
 def _memory_gb(report: PlanReport, tokens: int) -> float:
     """Weights, workspace and the cache of so many tokens."""
     items = report.plans[0].memory.items
-    held = sum(size for name, size in items.items() if name.startswith("weights")) + items.get(
-        "workspace", 0.0
-    )
+    held = sum(size for name, size in items.items() if name.startswith("weights")) + items.get("workspace", 0.0)
     return (held + tokens * report.model.kv_bytes_per_token) / 1e9
 
 
@@ -169,7 +164,7 @@ def _lines(asked: AskedDesk, found: tuple[float, float, float, str, EstimateRequ
     mid, low, high, basis, question = found
     row = asked.row
     command = command_line("estimate", question)
-    yield Predicted(row.get("id") or row.get("row_id", ""), row["metric"], mid, low, high, basis, "", command)
+    yield Predicted(id_of(row), row["metric"], mid, low, high, basis, "", command)
 
 
 # --------------------------------------------------------------- measurements
@@ -200,11 +195,7 @@ class _Case:
         terms = Terms(precision=q.precision, runtime=q.runtime, policy=policy)
         length = float(asked.depth + asked.new)
         context, d = placed(
-            row["model"],
-            Workload("local", length, float(asked.output)),
-            row["chip"],
-            terms,
-            together=float(q.pp),
+            row["model"], Workload("local", length, float(asked.output)), row["chip"], terms, together=float(q.pp)
         )
         if not d.runtime.backends:
             raise UsageError(f"{d.runtime.name} is not one of the local runtimes")
@@ -292,7 +283,7 @@ def _unfit(m: _LocalSpeeds, out: Index, fitted: Effects, key: str) -> Residuals:
         m.rows.take(out).predict(fitted),
         m.rows.measured_s[out],
         metric=[row["metric"] for row in rows],
-        row=[row.get("row_id") or row.get("id", "") for row in rows],
+        row=[id_of(row) for row in rows],
         figure=[FIGURES[row["metric"]] for row in rows],
         tier="chip" if key == "model" else "vendor",
         key=[f"{case.chip.id} {row['model']}" for row, case in zip(rows, cases, strict=True)],

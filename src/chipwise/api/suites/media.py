@@ -24,15 +24,7 @@ from chipwise.api.requests.parts import SoftwareOptions
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.fit import Fitting
-from chipwise.calibrate.fit_media import (
-    MEMORY,
-    TIMES,
-    MediaFit,
-    MediaRows,
-    fit_media,
-    fitted_memory,
-    fitted_times,
-)
+from chipwise.calibrate.fit_media import MEMORY, TIMES, MediaFit, MediaRows, fit_media, fitted_memory, fitted_times
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.habits import Habit, habit_of
@@ -63,12 +55,7 @@ METRICS: Mapping[str, Callable[[MediaPlan], Figure]] = {
 """How the figure of a row is read from an answer, in SI."""
 STEPS = ("step_s", "it_per_s")
 PEAK = "peak_memory_gb"
-SETTINGS: Mapping[str, str] = {
-    "seq": "tokens",
-    "max_text_tokens": "text_tokens",
-    "beam": "beams",
-    "task": "head",
-}
+SETTINGS: Mapping[str, str] = {"seq": "tokens", "max_text_tokens": "text_tokens", "beam": "beams", "task": "head"}
 """Sizes of families by the name that a table gives them."""
 PASSED = (
     "audio_s",
@@ -85,10 +72,7 @@ PASSED = (
 PLAIN = ("eager", "vanilla", "plain", "math", "original")  # attention that writes out its scores
 FUSED = ("sdpa", "xformers", "flash", "fused", "flash_attention_2", "fa2", "fa3", "sage")
 OFFLOADS: Mapping[str, Offload] = {"model": "model", "sequential": "sequential"}
-HOST_TEXT = (
-    "t5_cpu=1",
-    "text_encoder",
-)  # what tables say where the host encodes texts, and the parts that do it
+HOST_TEXT = ("t5_cpu=1", "text_encoder")  # what tables say where the host encodes texts, and the parts that do it
 FLASH = {"0": "plain", "1": "fused"}
 STAGES = dict.fromkeys(("fp32", "bf16", "compile"), "plain")
 """Attention of the steps by which segment-anything-fast was made faster; from "SDPA" on it is fused."""
@@ -128,9 +112,7 @@ def _precision(text: str) -> str | None:
 def _spread(row: Row, chips: int, habit: Habit) -> str | None:
     said = dict(part.split("=") for part in row.get("parallel", "").split(";") if "=" in part)
     degrees = {SHARED.get(name, name): int(n) for name, n in said.items()}
-    degrees |= {
-        name: 1 for name in FLAGS if name in degrees or (name == "fsdp" and habit.sharded and chips > 1)
-    }
+    degrees |= {name: 1 for name in FLAGS if name in degrees or (name == "fsdp" and habit.sharded and chips > 1)}
     if chips > 1 and not degrees:
         raise UsageError(f"how {chips} chips share the work is not said", "parallel, as in dp=8")
     return ",".join(f"{name}={n}" for name, n in degrees.items()) or None
@@ -151,9 +133,7 @@ def question_of(row: Row) -> EstimateRequest:
         chip=get_chip(row["chip"]).id,
         precision=meant and habit.precision.get(meant, meant),
         runtime=_runtime(row),
-        software=row.get("runtime_version")
-        if VERSIONED.search(row.get("runtime_version", ""))
-        else row.get("date"),
+        software=row.get("runtime_version") if VERSIONED.search(row.get("runtime_version", "")) else row.get("date"),
         batch=_batch(row, detail, chips),
         resolution=habit.picture(detail.get("image_size", ""), trained=training, peak=metric == PEAK)
         or _resolution(detail),
@@ -238,9 +218,7 @@ def _model(row: Row, detail: Mapping[str, str]) -> str:
     if is_pipeline(row["model"]):
         return row["model"]
     if not row.get("gmacs") or not row.get("params_m"):
-        raise UsageError(
-            f"{shorten(row['model'])} is not built in, and the row has no count of its operations"
-        )
+        raise UsageError(f"{shorten(row['model'])} is not built in, and the row has no count of its operations")
     macts = f",macts={detail['macts']}M" if "macts" in detail else ""
     like = ",style=transformer" if TRANSFORMERS.search(row["model"]) else ""
     return f"macs:params={row['params_m']}M,gmacs={row['gmacs']}{macts}{like}"
@@ -370,9 +348,7 @@ class _MeasuredMedia:
         weight = np.array([sizes[line.asked.cell] ** -0.5 for line in lines])
         measured = np.array([line.value for line in lines])
         if lines and lines[0].memory:
-            held = np.array(
-                [(w.tensors.of("weights"), w.tensors.of("activations")) for w in (x.work for x in lines)]
-            )
+            held = np.array([(w.tensors.of("weights"), w.tensors.of("activations")) for w in (x.work for x in lines)])
             kinds = np.array([line.asked.habit.memory for line in lines])
             reserved = np.isin(kinds, ("reserved", "device")).astype(float)
             device = (kinds == "device").astype(float)

@@ -113,9 +113,7 @@ def level_of(run: MlperfRun) -> Level:
     return "stock" if run.untuned else "tuned"
 
 
-def answer(
-    runs: Sequence[MlperfRun], numbers: Parameters | None = None
-) -> list[MlperfAnswer | ChipwiseError]:
+def answer(runs: Sequence[MlperfRun], numbers: Parameters | None = None) -> list[MlperfAnswer | ChipwiseError]:
     """The answer to every run, or why there is none. Runs that ask the same are answered once."""
     priced = numbers or shipped_parameters()
     known: dict[object, PlanRecord | ChipwiseError] = {}
@@ -405,11 +403,7 @@ def _lines(run: MlperfRun, a: MlperfAnswer) -> Iterator[Predicted]:
 
 
 ASKING = Asking(
-    ("row_id", "model_base", "scenario"),
-    lambda row, folder, numbers: read_run(row),
-    answer,
-    _lines,
-    _corrected,
+    ("row_id", "model_base", "scenario"), lambda row, folder, numbers: read_run(row), answer, _lines, _corrected
 )
 
 

@@ -157,9 +157,7 @@ def submissions(measured: Sequence[tuple[MlperfRun, float]], numbers: Parameters
             "benchmark": np.array([run.benchmark.name for run in runs])[kept],
         },
     )
-    return Submissions(
-        [runs[i] for i in kept], data, [run for run, a in zip(runs, answered, strict=True) if not a]
-    )
+    return Submissions([runs[i] for i in kept], data, [run for run, a in zip(runs, answered, strict=True) if not a])
 
 
 def _runtime(run: MlperfRun) -> str:
@@ -205,9 +203,7 @@ class MlperfSamples:
         return fit_tuned(self.data.take(index), [self.runs[i].chip.software_id for i in self.tuned[index]])
 
 
-def samples(
-    measured: Sequence[tuple[MlperfRun, float]], numbers: Parameters
-) -> tuple[MlperfSamples, list[MlperfRun]]:
+def samples(measured: Sequence[tuple[MlperfRun, float]], numbers: Parameters) -> tuple[MlperfSamples, list[MlperfRun]]:
     """Runs of networks of samples, each at the batch and load that is best under `numbers`; and those refused."""
     kept: list[tuple[MlperfRun, float, Doing]] = []
     refused = []
@@ -269,9 +265,7 @@ def measured_submissions(paths: Sequence[str], numbers: Parameters) -> MeasuredM
     table = [row for row in table if row.get("chip_known", "1") != "0"]
     measured, unread = best_rows(table)
     if not measured:
-        raise UsageError(
-            f"{', '.join(paths)}: no row with a figure that is predicted", "as in mlperf_inference.csv"
-        )
+        raise UsageError(f"{', '.join(paths)}: no row with a figure that is predicted", "as in mlperf_inference.csv")
     found = submissions(measured, numbers)
     of_samples = [(run, log) for run, log in measured if run.benchmark.kind != "llm"]
     fixed, unable = samples(of_samples, numbers)
@@ -370,9 +364,7 @@ def _answer(m: MeasuredMlperf, out: Index, fitted: _Fits, key: str) -> Residuals
 def _near(run: MlperfRun, numbers: Parameters) -> str:
     """The tier of an answer."""
     if run.benchmark.network:
-        return network_tier(
-            run.chip, media_runtime_for(run.chip, media_runtime_of(run)), numbers, level_of(run)
-        )
+        return network_tier(run.chip, media_runtime_for(run.chip, media_runtime_of(run)), numbers, level_of(run))
     return tier_of(run.chip, "", numbers, level="tuned")
 
 
@@ -465,9 +457,7 @@ def _report(m: MeasuredMlperf, found: Residuals, key: str) -> Validation:
             "language models, by benchmark": llm.summaries("benchmark", 5),
             "language models, by vendor": llm.summaries("vendor", 5),
             "samples of fixed size": fixed.summaries("scenario"),
-            "samples of fixed size, with one other row of the cell as an anchor": its_own.summaries(
-                "scenario"
-            ),
+            "samples of fixed size, with one other row of the cell as an anchor": its_own.summaries("scenario"),
             "samples of fixed size, by benchmark": fixed.summaries("benchmark", 5),
         },
     ).shown(llm)
@@ -486,11 +476,7 @@ def _residuals(numbers: Parameters) -> Iterable[str]:
     kept: list[tuple[str, float]] = []
     runs: list[MlperfRun] = []
     for result in load_inference_results().values():
-        if (
-            result.tokens_per_s is None
-            or not result.chip
-            or load_benchmarks()[result.benchmark].kind != "llm"
-        ):
+        if result.tokens_per_s is None or not result.chip or load_benchmarks()[result.benchmark].kind != "llm":
             continue
         try:
             runs.append(run_of(result))

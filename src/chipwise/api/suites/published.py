@@ -20,7 +20,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number, said_of
+from chipwise.evidence.rows import Predicted, Row, id_of, number, said_of
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 from chipwise.values import dataclass
@@ -46,9 +46,7 @@ def _latency(p: PlanRecord, _: float, output: float) -> Figure | None:
     rest, first = _times(p.tpot_s, output - 1.0), p.ttft_s
     if rest is None:
         return None
-    return Figure(
-        first.mid + rest.mid, first.low + rest.low, first.high + rest.high, rest.basis, rest.provisional
-    )
+    return Figure(first.mid + rest.mid, first.low + rest.low, first.high + rest.high, rest.basis, rest.provisional)
 
 
 def _pass(p: PlanRecord, _: float, __: float) -> Figure | None:
@@ -91,11 +89,6 @@ def _lines(asked: tuple[Row, EstimateRequest], found: tuple[EstimateRequest, Fig
     (row, _), (question, f) = asked, found
     command = command_line("estimate", question)
     yield Predicted(id_of(row), row["metric"], f.mid, f.low, f.high, f.basis, "", command)
-
-
-def id_of(row: Row) -> str:
-    """The name of a row."""
-    return row.get("row_id") or row.get("id", "")
 
 
 def figure_of(row: Row, plan: PlanRecord) -> Figure:
@@ -209,9 +202,7 @@ def _compared(m: _MeasuredPublished, out: Index, _: None, __: str) -> Residuals:
         key=who,
         chip=[row["chip"] for row in rows],
         reader=[readers(get_chip(row["chip"]), load(row["model"]).graph) for row in rows],
-        where=[
-            f"{row['model'].split('/')[-1]} on {row['chip']}, {w}" for w, row in zip(who, rows, strict=True)
-        ],
+        where=[f"{row['model'].split('/')[-1]} on {row['chip']}, {w}" for w, row in zip(who, rows, strict=True)],
         cell=[f"{w} {row['chip']}" for w, row in zip(who, rows, strict=True)],
     )
 

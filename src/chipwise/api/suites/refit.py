@@ -196,9 +196,7 @@ def main(arguments: Sequence[str]) -> None:
     keep = next((a.removeprefix(KEEP) for a in arguments if a.startswith(KEEP)), "")
     suite, *paths = [a for a in arguments if not a.startswith("-")] or [""]
     if not paths:
-        raise UsageError(
-            "no rows", "python -m chipwise.api.suites.refit serving serving_points.csv [--write]"
-        )
+        raise UsageError("no rows", "python -m chipwise.api.suites.refit serving serving_points.csv [--write]")
     texts = refitted(suite, paths, keep)
     if "--write" in arguments:
         for file, text in texts.items():

@@ -19,22 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.api.suites.doors import SUITES
-from chipwise.api.suites.errors import (
-    DURATIONS,
-    RATE,
-    RATES,
-    as_training,
-    may_count,
-    per_chip_rate,
-    suite_of,
-    who_of,
-)
-from chipwise.api.suites.published import id_of
+from chipwise.api.suites.errors import DURATIONS, RATE, RATES, as_training, may_count, per_chip_rate, suite_of, who_of
 from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rounds import Scored, register_lines
-from chipwise.evidence.rows import COLUMNS, Predicted, Row, RowPart, read_rows
+from chipwise.evidence.rows import COLUMNS, Predicted, Row, RowPart, id_of, read_rows
 
 FROZEN = (*COLUMNS, "question", "date", "version", "commit")
 MEASURED = ("value", "doubt", *sorted(RATES))
@@ -90,9 +80,7 @@ def score(path: str, frozen: str) -> Validation:
     same = [row for row in asked if known[id_of(row)]["question"] == _question(row)]
     kept = [row for row in same if may_count(row)]
     if not kept:
-        raise UsageError(
-            f"{path}: none of its rows was answered in {frozen}", "is it the frozen file of this table?"
-        )
+        raise UsageError(f"{path}: none of its rows was answered in {frozen}", "is it the frozen file of this table?")
     found = _compared(kept, [known[id_of(row)] for row in kept])
     left = [
         (len(valued) - len(asked), "were not there when answers were frozen"),
@@ -220,10 +208,7 @@ def _compared(rows: Sequence[Row], answers: Sequence[Mapping[str, str]]) -> Resi
         family=[f"{family}, memory" if m in MEMORY else family for m in metric],
         basis=[a["basis"] for a in answers],
         who=[who_of(row) for row in rows],
-        cell=[
-            ", ".join(filter(None, (row["model"].rpartition("/")[2], row["chip"], _software(row))))
-            for row in rows
-        ],
+        cell=[", ".join(filter(None, (row["model"].rpartition("/")[2], row["chip"], _software(row)))) for row in rows],
     )
 
 

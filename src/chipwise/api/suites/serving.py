@@ -241,12 +241,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
 
 def asked_of(q: EstimateRequest, numbers: Parameters | None) -> AskedLoad:
     """The question of a row, read and checked. Raises the errors of `estimate`."""
-    return asked(
-        q.model,
-        q.workload(q.task),
-        q.given(),
-        q.terms(numbers or numbers_of(q.parameters)),
-    )
+    return asked(q.model, q.workload(q.task), q.given(), q.terms(numbers or numbers_of(q.parameters)))
 
 
 ASKING = Asking(NEEDED, _read, answer, _lines, _corrected)
@@ -260,9 +255,7 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     """
     name = row.get("config_file", "")
     if not name:
-        raise UsageError(
-            f"{shorten(row.get('model', 'row'))}: no config_file", "the model is read from a config.json"
-        )
+        raise UsageError(f"{shorten(row.get('model', 'row'))}: no config_file", "the model is read from a config.json")
     if not row["chip"]:
         raise UsageError("the chip is not in the catalogue", "chipwise chips list")
     if STREAMED.search(row.get("precision", "")):
@@ -504,9 +497,7 @@ def _compared(
     measured = {"ttft_s": m.data.ttft_s[place], "tpot_s": m.data.tpot_s[place]}
 
     def rate(times: Mapping[str, Array]) -> Array:
-        return np.asarray(
-            m.data.clients[place] * tokens / (times["ttft_s"] + (tokens - 1.0) * times["tpot_s"])
-        )
+        return np.asarray(m.data.clients[place] * tokens / (times["ttft_s"] + (tokens - 1.0) * times["tpot_s"]))
 
     pairs = {metric: (1e3 * predicted[f], 1e3 * measured[f], f) for f, metric in FIGURES.items()}
     none = np.full(len(place), np.nan)
@@ -617,10 +608,7 @@ def _rankings(m: MeasuredServing, found: Residuals) -> list[str]:
     for name, groups in (("equal chip counts, by TPOT", equal), ("by tokens/s per chip", unequal)):
         # a layout that was measured in several versions counts once, with their mean
         means = [
-            [
-                (float(np.mean(p)), float(np.mean(m)))
-                for p, m in (zip(*found, strict=True) for found in g.values())
-            ]
+            [(float(np.mean(p)), float(np.mean(m))) for p, m in (zip(*found, strict=True) for found in g.values())]
             for g in groups.values()
         ]
         pairs, share = ranking(means)

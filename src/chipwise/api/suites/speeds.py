@@ -129,9 +129,7 @@ class Case:
         cost = step_cost(self.sharded, step, self.device, costs, self.overheads)
         seconds = float(np.min(np.asarray(cost.total_s)))
         if self.eager_s:
-            seconds += self.eager_s * sum(
-                float(np.asarray(n)) * op.launches for n, op in self.sharded.ops(step)
-            )
+            seconds += self.eager_s * sum(float(np.asarray(n)) * op.launches for n, op in self.sharded.ops(step))
         return seconds / drafts if self.drafted else seconds
 
     def under(self, values: Mapping[str, float]) -> float:
@@ -208,9 +206,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
 
     def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
         columns = {name: np.broadcast_to(np.asarray(v), len(index)) for name, v in values.items()}
-        return np.array(
-            [cases[i].under({n: float(c[at]) for n, c in columns.items()}) for at, i in enumerate(index)]
-        )
+        return np.array([cases[i].under({n: float(c[at]) for n, c in columns.items()}) for at, i in enumerate(index)])
 
     labels = {"kind": np.array([case.run.chip.kind for case in cases])}
     rows = FitRows(labels, measured, model, np.full(len(table), ROW_WEIGHT))
@@ -316,16 +312,7 @@ def served_alone(model: str, chip: str, precision: str = "", chips: int = 0) -> 
         return None
     service = runtime.service
     run = SpeedRun(
-        "",
-        named_config(model),
-        part,
-        chips,
-        precision,
-        CONTEXT,
-        1.0,
-        False,
-        service.stored,
-        bool(service.drafts_since),
+        "", named_config(model), part, chips, precision, CONTEXT, 1.0, False, service.stored, bool(service.drafts_since)
     )
     known = shipped_parameters()
     case = Case.of(run, known)

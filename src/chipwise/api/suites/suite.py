@@ -27,7 +27,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.errors import ChipwiseError, UsageError, check_known, shorten
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
-from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
+from chipwise.evidence.rows import Predicted, Row, RowPart, id_of, read_rows
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
@@ -65,9 +65,7 @@ def kept_rows(
     return [row for row, _ in kept], [one for _, one in kept]
 
 
-def each(
-    answer: Callable[[Q, Parameters | None], A],
-) -> Callable[[Sequence[Q], Parameters | None], list[Attempt[A]]]:
+def each(answer: Callable[[Q, Parameters | None], A]) -> Callable[[Sequence[Q], Parameters | None], list[Attempt[A]]]:
     """Answers one after the other, as `Asking.answer` gives them."""
     return lambda asked, numbers: [tried(answer, q, numbers) for q in asked]
 
@@ -85,9 +83,7 @@ class Asking(Generic[Q, A]):
     read: Callable[[Row, Path, Parameters | None], Q]
     answer: Callable[[Sequence[Q], Parameters | None], Sequence[Attempt[A]]]
     lines: Callable[[Q, A], Iterable[Predicted]]
-    correct: (
-        Callable[[Sequence[Q], Sequence[Attempt[A]], str, Parameters | None], Sequence[Attempt[A]]] | None
-    ) = None
+    correct: Callable[[Sequence[Q], Sequence[Attempt[A]], str, Parameters | None], Sequence[Attempt[A]]] | None = None
 
     def questions(self, path: str, numbers: Parameters | None) -> tuple[list[Row], list[Attempt[Q]]]:
         """The rows of a table and what they ask."""
@@ -202,12 +198,7 @@ class Suite:
         return self.asking is not None and self.asking.correct is not None
 
     def predict(
-        self,
-        path: str,
-        numbers: Parameters | None = None,
-        anchors: str | None = None,
-        *,
-        commands: bool = False,
+        self, path: str, numbers: Parameters | None = None, anchors: str | None = None, *, commands: bool = False
     ) -> list[Predicted]:
         """The lines of every row of a table, whatever the others hold; measured columns are not read. `anchors` are
         measured rows of one's own; one that itself has no answer anchors nothing.
@@ -222,9 +213,7 @@ class Suite:
             own = RowPart.of(anchors, sound) if sound and refused else anchors
         return every_row(self, partial(self._answered, numbers, own, commands), path)
 
-    def _answered(
-        self, numbers: Parameters | None, own: str | None, commands: bool, path: str
-    ) -> Iterator[Predicted]:
+    def _answered(self, numbers: Parameters | None, own: str | None, commands: bool, path: str) -> Iterator[Predicted]:
         if self.stream is not None:
             yield from self.stream(path, numbers, commands)
             return
@@ -247,7 +236,7 @@ class Suite:
     def refused(self, row: Row, why: str) -> Iterator[Predicted]:
         """The lines of a row without an answer."""
         for metric in self.metrics or (row.get("metric", self.name),):
-            yield Predicted(row.get("row_id") or row.get("id", ""), metric, None, refused=why)
+            yield Predicted(id_of(row), metric, None, refused=why)
 
 
 def readers(chip: Chip, graph: Graph, level: str = "stock") -> str:
@@ -297,6 +286,4 @@ def _finite(line: Predicted) -> Predicted:
     figures = (line.mid, line.low, line.high)
     if all(x is None or 0.0 <= x < LARGEST**2 for x in figures):
         return line
-    return Predicted(
-        line.row_id, line.metric, None, refused="its answer is beyond all bounds (check its figures)"
-    )
+    return Predicted(line.row_id, line.metric, None, refused="its answer is beyond all bounds (check its figures)")

@@ -56,9 +56,7 @@ def sync(paths: Sequence[str], folder: str, given: ImportTerms) -> SyncReport:
     items = [item for file in read for item in file.items]
     left = [f"{file.file}: {why}" for file in read for why in file.skipped]
     if not items:
-        raise UsageError(
-            f"no results found: {left[0] if left else ', '.join(paths)}", "chipwise evidence sync --help"
-        )
+        raise UsageError(f"no results found: {left[0] if left else ', '.join(paths)}", "chipwise evidence sync --help")
     tables, bad, unsaid = _dealt(items)
     left += unsaid
     new, known = {}, {}
@@ -70,13 +68,8 @@ def sync(paths: Sequence[str], folder: str, given: ImportTerms) -> SyncReport:
     files = [str(Path(folder) / f"{name}.csv") for name in new]
     found = [compared_now(path) for path in files]
     refit = f"python -m chipwise.api.suites.refit discrepancy TABLES {' '.join(files)}"
-    commands = (
-        f"{refit}  # says coverage before and after; --write ships it",
-        "python -m tests.golden --diff --ask",
-    )
-    return SyncReport(
-        folder, len(items), new, known, list(bad.values()), left, found, commands if files else ()
-    )
+    commands = (f"{refit}  # says coverage before and after; --write ships it", "python -m tests.golden --diff --ask")
+    return SyncReport(folder, len(items), new, known, list(bad.values()), left, found, commands if files else ())
 
 
 def _dealt(items: Sequence[Item]) -> tuple[dict[str, dict[str, Row]], dict[str, Row], list[str]]:
@@ -122,15 +115,9 @@ SAID = ("chip", "chips", "model", "runtime", "input_tokens")
 def _lacking(item: Item) -> str:
     """Why a result is no row."""
     if item.benchmark:
-        return (
-            f"{item.benchmark}: MLPerf's tables are compared by chipwise evidence import and validate mlperf"
-        )
+        return f"{item.benchmark}: MLPerf's tables are compared by chipwise evidence import and validate mlperf"
     missing = [name.replace("_", " ") for name in SAID if not getattr(item, name)]
-    return (
-        f"says no {', '.join(missing)} (chipwise evidence sync --help)"
-        if missing
-        else "has no figure that is asked"
-    )
+    return f"says no {', '.join(missing)} (chipwise evidence sync --help)" if missing else "has no figure that is asked"
 
 
 def _rows(item: Item) -> Iterator[tuple[str, Row]]:
@@ -191,10 +178,7 @@ def _served(item: Item) -> Row:
 def _figures(table: str, asked: Row, figures: Mapping[str, float | None]) -> Iterator[tuple[str, Row]]:
     for metric, value in figures.items():
         if value:
-            row = {name: asked.get(name, "") for name in TABLES[table]} | {
-                "metric": metric,
-                "value": f"{value:.6g}",
-            }
+            row = {name: asked.get(name, "") for name in TABLES[table]} | {"metric": metric, "value": f"{value:.6g}"}
             said = sorted((k, v) for k, v in row.items() if k != "source")  # where a file lay does not matter
             digest = hashlib.sha256(repr(said).encode()).hexdigest()[:12]
             yield table, {**row, "id": f"s{digest}"}

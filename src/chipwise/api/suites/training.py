@@ -242,16 +242,13 @@ def _columns(runs: Sequence[TrainingRun], placed: Sequence[Any]) -> Runs:
         "network": _stacked(Transformer, [site.job.network for site, _ in placed]),
         "spread": _stacked(TrainSpread, [at.spread for _, at in placed]),
         "work": _stacked(
-            TrainWork,
-            [work_of(site.job.network, at.spread, site.job.recipe, site.job.kernels) for site, at in placed],
+            TrainWork, [work_of(site.job.network, at.spread, site.job.recipe, site.job.kernels) for site, at in placed]
         ),
         "cluster": _stacked(Cluster, [site.job.cluster for site, _ in placed]),
         "recipe": _stacked(
             Recipe,
             [
-                replace(site.job.recipe, optimiser=0.0)
-                if run.row.get("task") == STEP_ONLY
-                else site.job.recipe
+                replace(site.job.recipe, optimiser=0.0) if run.row.get("task") == STEP_ONLY else site.job.recipe
                 for run, (site, _) in zip(runs, placed, strict=True)
             ],
         ),

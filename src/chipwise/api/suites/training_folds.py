@@ -10,15 +10,7 @@ import numpy as np
 from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.api.suites.training import ASKING, MeasuredTraining, answered, lines_of, measured_runs
 from chipwise.calibrate.fit import Fitting
-from chipwise.calibrate.fit_training import (
-    Runs,
-    fit,
-    fitted_count,
-    fitted_memory,
-    fitted_times,
-    timed_of,
-    weighed_of,
-)
+from chipwise.calibrate.fit_training import Runs, fit, fitted_count, fitted_memory, fitted_times, timed_of, weighed_of
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.training_rates import MEMORY_PREFIX, PREFIX
@@ -46,10 +38,7 @@ _TITLES = {
         "training with software never seen",
         "refit without each trainer, where its vendor has other; vTrain in no fit",
     ),
-    "chip": (
-        "training on a chip never seen",
-        "refit without each chip, where its vendor has others; vTrain in no fit",
-    ),
+    "chip": ("training on a chip never seen", "refit without each chip, where its vendor has others; vTrain in no fit"),
     "vendor": ("training on a vendor never seen", "refit without each vendor; vTrain in no fit"),
 }
 """By key: section of the accuracy page, and what was done."""
@@ -178,9 +167,7 @@ def _family_means(times: Residuals) -> list[str]:
             whole = float(np.mean(np.abs(rows.error)))
             groups = [float(np.mean(np.abs(each.error))) for _, each in rows.by("group")]
             mean = float(np.mean(groups))
-            lines.append(
-                f"{kind}: mean error {whole:.1%}; mean over {len(groups)} publications of theirs {mean:.1%}"
-            )
+            lines.append(f"{kind}: mean error {whole:.1%}; mean over {len(groups)} publications of theirs {mean:.1%}")
     return lines
 
 

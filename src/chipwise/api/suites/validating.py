@@ -49,9 +49,7 @@ def reliability(rows: Sequence[str] = (), folder: str = "") -> Validation:
     """Reliability of chances by family. Raises `UsageError` where no table is found."""
     paths = list(rows) or [str(Path(folder, name)) for name in CHANCED if Path(folder, name).is_file()]
     if not paths:
-        raise UsageError(
-            "validate reliability: no rows", "--rows FILE, or the folder of tables in CHIPWISE_TRUTH"
-        )
+        raise UsageError("validate reliability: no rows", "--rows FILE, or the folder of tables in CHIPWISE_TRUTH")
     lines = [line for path in paths for line in lines_of(path)]
     found = dict(_by_family(lines))
     training = os.path.join(folder, "training.csv")
@@ -90,9 +88,7 @@ def classes(rows: Observed, mean: Array, sd: Array) -> list[Reliable]:
         if at.any(axis=1).sum() >= LEAST:
             share = np.average(held[at], weights=weight[at])
             each = np.average(said[at], weights=weight[at])
-            found.append(
-                Reliable(f"{10 * k} to {10 * k + 10} %", float(each), float(share), int(at.any(axis=1).sum()))
-            )
+            found.append(Reliable(f"{10 * k} to {10 * k + 10} %", float(each), float(share), int(at.any(axis=1).sum())))
     return found
 
 
@@ -143,15 +139,11 @@ def validate(
     """
     check_known("suite to validate", (suite,), VALIDATIONS)
     if without and suite not in FITTED:
-        raise UsageError(
-            f"validate {suite}: no fitted numbers", f"one of {', '.join(FITTED)}", field="without"
-        )
+        raise UsageError(f"validate {suite}: no fitted numbers", f"one of {', '.join(FITTED)}", field="without")
     _check_engine(suite, engine, without=without)
     if suite == "rounds":
         if rows or folds:
-            raise UsageError(
-                "rounds are a register: they take no rows and no folds", "chipwise validate rounds"
-            )
+            raise UsageError("rounds are a register: they take no rows and no folds", "chipwise validate rounds")
         return rounds()
     if suite == "reliability":
         return reliability([rows] if rows else (), os.environ.get(TABLES, ""))

@@ -169,9 +169,7 @@ def _read(content: str, name: str, given: ImportTerms) -> tuple[str, list[Item |
         format_ = kind or format_
         found += items
     if not format_:
-        raise _SkipError(
-            f"JSON ({_described(documents[0])}), but of none of these formats: {', '.join(FORMATS)}"
-        )
+        raise _SkipError(f"JSON ({_described(documents[0])}), but of none of these formats: {', '.join(FORMATS)}")
     return format_, found
 
 

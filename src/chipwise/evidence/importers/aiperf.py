@@ -24,9 +24,7 @@ def recognise(data: object) -> str:
     """Which of the two tools wrote parsed JSON, "" for neither."""
     if not all(at(data, name) is not None for name in NEEDED) or at(data, "request_latency", "unit") is None:
         return ""
-    old = (
-        at(data, "input_config", "perf_analyzer") is not None or at(data, "input_config", "model") is not None
-    )
+    old = at(data, "input_config", "perf_analyzer") is not None or at(data, "input_config", "model") is not None
     return GENAI if old else AIPERF
 
 

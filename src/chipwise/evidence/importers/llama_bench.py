@@ -84,9 +84,7 @@ def _header(content: str) -> list[str]:
 
 
 def _cells(line: str) -> list[str]:
-    return (
-        [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
-    )
+    return [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
 
 
 def _table(content: str) -> Iterator[Mapping[str, object]]:
@@ -108,9 +106,7 @@ def _table(content: str) -> Iterator[Mapping[str, object]]:
                 "n_depth": depth or 0,
                 "avg_ts": row["t/s"].partition("±")[0].strip(),
                 "model_type": row["model"],
-                "gpu_info": ""
-                if row.get("backend", "") == "CPU"
-                else (found.group(1).strip() if found else ""),
+                "gpu_info": "" if row.get("backend", "") == "CPU" else (found.group(1).strip() if found else ""),
                 "build_commit": build.group(1) if build else "",
             }
 

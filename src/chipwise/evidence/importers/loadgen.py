@@ -39,9 +39,7 @@ def _item(values: dict[str, str], file: str) -> Item:
     if values.get("mode", "PerformanceOnly") != "PerformanceOnly":
         raise RowRefusedError(f"mode {values['mode'][:40]}: not a performance run")
     if values.get("result is") != "VALID":
-        raise RowRefusedError(
-            f"LoadGen calls the result {values.get('result is', 'nothing')[:20]}, not VALID"
-        )
+        raise RowRefusedError(f"LoadGen calls the result {values.get('result is', 'nothing')[:20]}, not VALID")
 
     def first(*names: str) -> float | None:
         return next((x for name in names if (x := number(values.get(name))) is not None), None)

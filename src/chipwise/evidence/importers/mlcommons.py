@@ -57,9 +57,7 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
         raise RowRefusedError(f"{text(_get(row, 'division'))} division: not comparable")
     model = text(_get(row, "model"))
     benchmark = SUFFIX.sub("", model)
-    benchmark = (
-        benchmark if benchmark in load_benchmarks() else SAID["others"].get(benchmark.lower(), benchmark)
-    )
+    benchmark = benchmark if benchmark in load_benchmarks() else SAID["others"].get(benchmark.lower(), benchmark)
     scenario, unit, round_ = (text(_get(row, name)) for name in ("scenario", "unit", "round"))
     if "interactive" in model:
         scenario = "Interactive"
@@ -114,9 +112,7 @@ def _corrected(
     """Result, unit and tokens per second with the known mistakes of the tables put right."""
     known = load_benchmarks().get(benchmark)
     row = benchmark, scenario, round_, unit
-    if any(
-        all(said in ("", own) for said, own in zip(each, row, strict=True)) for each in SAID["mislabelled"]
-    ):
+    if any(all(said in ("", own) for said, own in zip(each, row, strict=True)) for each in SAID["mislabelled"]):
         notes.append(f"corrected: labelled {unit}, the figures are tokens per second")
         return result, "Tokens/s", result
     if row == ("llama2-70b", "Server", "v4.0", "Queries/s") and known:

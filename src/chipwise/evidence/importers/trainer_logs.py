@@ -91,11 +91,7 @@ class _Speed:
 def _training(tool: str, file: str, speed: _Speed, notes: Sequence[str] = ()) -> Item:
     """A training run: its result is tokens per second where they are known, else samples, else the step's time."""
     step_ms = (speed.step_s or 0.0) * 1e3
-    figures = (
-        (speed.tokens_per_s, "Tokens/s"),
-        (speed.samples_per_s, "Samples/s"),
-        (step_ms, "Latency (ms)"),
-    )
+    figures = ((speed.tokens_per_s, "Tokens/s"), (speed.samples_per_s, "Samples/s"), (step_ms, "Latency (ms)"))
     result, unit = next((value, unit) for value, unit in figures if value)
     said = [f"{speed.steps:,} steps"] + ([f"{speed.step_s:.4g} s a step"] if speed.step_s else [])
     return own_item(
@@ -181,9 +177,7 @@ def _benchmark(content: str, file: str, chips: int | None) -> Item:
             events.setdefault(key, []).append((when, at(event, "value"), at(event, "metadata")))
     start, stop = events.get("run_start"), events.get("run_stop")
     if not start or not stop:
-        raise RowRefusedError(
-            "no run_start and run_stop: the run was cut off, or is one of inference's detailed logs"
-        )
+        raise RowRefusedError("no run_start and run_stop: the run was cut off, or is one of inference's detailed logs")
     if (status := text(at(stop[-1][2], "status"))) and status != "success":
         raise RowRefusedError(f"run_stop says {status}: the target was not reached")
     seconds = positive((stop[-1][0] - start[0][0]) / 1e3, "time from run_start to run_stop")
