@@ -59,20 +59,7 @@ HOSTILE: tuple[Any, ...] = (
     "=1+1", "@SUM(1)", "x" * 300, "9" * 400, "é" * 100, "10/s", "40ms", "-40ms", "1e400ms", "8x", "0xh100", "4k", "fp8",
     "moe", [], {}, [[]], [None], {"": ""}, ["x"] * 50, {"a": {"b": {"c": []}}}, [0, -1, 1e308], [1, "2"], {"type": "x"},
 )  # fmt: skip
-BYTES = (
-    b"\x00",
-    b"\xff\xfe",
-    b"\xf0\x9f",
-    b'"',
-    b"{",
-    b"]",
-    b",",
-    b"\n",
-    b"1e999",
-    b"NaN",
-    b"\\u0000",
-    b"\r",
-)
+BYTES = (b"\x00", b"\xff\xfe", b"\xf0\x9f", b'"', b"{", b"]", b",", b"\n", b"1e999", b"NaN", b"\\u0000", b"\r")
 
 
 class HangError(BaseException):
@@ -97,10 +84,7 @@ class Found:
     def report(self, seconds: float) -> None:
         """What came of a door."""
         told = ", ".join(f"{name} {count:,}" for name, count in sorted(self.outcomes.items()))
-        print(
-            f"{self.door}: {self.cases:,} cases in {seconds:.0f} s; {told}; {len(self.wrong)} faults",
-            flush=True,
-        )
+        print(f"{self.door}: {self.cases:,} cases in {seconds:.0f} s; {told}; {len(self.wrong)} faults", flush=True)
         for what, (count, case) in self.wrong.items():
             print(f"  {count} x {what}\n    {case}", flush=True)
 
@@ -270,10 +254,7 @@ def saved(found: Found, dice: random.Random, until: float, folder: Path) -> None
     kept = []
     for i, verb in enumerate(("estimate", "fit", "train", "plan", "local")):
         path = folder / f"{i}.json"
-        asked = {
-            "train": {"tokens": "1B", "chips": "h100-sxm5-80gb", "counts": "8"},
-            "plan": {"chips": "l4,h100"},
-        }
+        asked = {"train": {"tokens": "1B", "chips": "h100-sxm5-80gb", "counts": "8"}, "plan": {"chips": "l4,h100"}}
         given = {"model": "meta-llama/Llama-3.1-8B"} | asked.get(verb, {"chip": "l4"})
         given = {"have": "rtx-4090"} if verb == "local" else given
         given = {n.replace("chip", "chips") if verb == "fit" else n: v for n, v in given.items()}
@@ -421,28 +402,15 @@ def web(found: Found, dice: random.Random, until: float, folder: Path) -> None:
             if way == 0:
                 path, body = "/v1/jobs", written(spoilt({"verb": verb, "request": given}, dice), dice)
             elif way == 1:
-                raw = dice.choice(
-                    ("/plan", "/fit", "/kernel", "/chips", "/load", "/launch", "/v1/jobs", "/static/")
-                )
+                raw = dice.choice(("/plan", "/fit", "/kernel", "/chips", "/load", "/launch", "/v1/jobs", "/static/"))
                 words = "".join(f"%{b:02x}" for b in body[:2000])
-                path, method, body = (
-                    f"{raw}{dice.choice(('', '.json', '.csv', '.html'))}?model={words}",
-                    "GET",
-                    b"",
-                )
+                path, method, body = (f"{raw}{dice.choice(('', '.json', '.csv', '.html'))}?model={words}", "GET", b"")
             elif way == 2:
-                path = (
-                    "/"
-                    + "".join(f"%{b:02x}" for b in garbled(path.encode(), dice))
-                    + dice.choice(("", "/..", "//"))
-                )
+                path = "/" + "".join(f"%{b:02x}" for b in garbled(path.encode(), dice)) + dice.choice(("", "/..", "//"))
                 method = dice.choice(("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "X"))
             elif way == 3:
                 kind = (
-                    str(dice.choice(HOSTILE))[:40]
-                    .encode("ascii", "ignore")
-                    .decode()
-                    .translate({0: 32, 10: 32, 27: 32})
+                    str(dice.choice(HOSTILE))[:40].encode("ascii", "ignore").decode().translate({0: 32, 10: 32, 27: 32})
                 )
             head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
             wire = head.encode() + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
@@ -465,9 +433,7 @@ def _status(host: str, port: int, wire: bytes) -> str:
             first = line.recv(64)
         except OSError:
             return "closed"
-    return (
-        first.split()[1].decode() if first.startswith(b"HTTP/1.1 ") else "silence" if not first else "other"
-    )
+    return first.split()[1].decode() if first.startswith(b"HTTP/1.1 ") else "silence" if not first else "other"
 
 
 CALLS = (
@@ -480,9 +446,7 @@ def _message(dice: random.Random, number: int) -> dict[str, Any]:
     """A message of the protocol that is nearly one."""
     verb, given = _question(dice)
     method = "tools/call" if dice.random() < 0.6 else dice.choice(CALLS)
-    part = dice.choice(
-        ("glossary", "accuracy", "chips/mi300x", "chips/..%2f", "answers/0", "fields/plan", "\x00")
-    )
+    part = dice.choice(("glossary", "accuracy", "chips/mi300x", "chips/..%2f", "answers/0", "fields/plan", "\x00"))
     parameters: dict[str, Any] = {
         "tools/call": {"name": verb, "arguments": given},
         "resources/read": {"uri": f"chipwise://{part}"},
@@ -505,11 +469,7 @@ HELLO = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "fuzz", "version": "0"},
-    },
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "0"}},
 }
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
@@ -523,9 +483,7 @@ def mcp(found: Found, dice: random.Random, until: float, folder: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         lines: Queue[bytes] = Queue()
-        threading.Thread(
-            target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True
-        ).start()
+        threading.Thread(target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True).start()
         try:
             for hello in (HELLO, READY):
                 process.stdin.write(json.dumps(hello).encode() + b"\n")
@@ -578,9 +536,7 @@ def _heard(found: Found, lines: Queue[bytes], number: int, wire: bytes) -> None:
 def _judged(found: Found, answer: Mapping[str, Any], wire: bytes) -> None:
     """An answer of the protocol: a result, or an error that says something."""
     text = json.dumps(answer)
-    found.outcomes[
-        "error" if "error" in answer or answer.get("result", {}).get("isError") else "answered"
-    ] += 1
+    found.outcomes["error" if "error" in answer or answer.get("result", {}).get("isError") else "answered"] += 1
     if "failed on this question" in text or "Traceback" in text or "Internal" in text:
         found.note(f"a bug: {text[:200]}", wire)
     if len(text) > 60_000:
@@ -601,9 +557,7 @@ def mcp_http(found: Found, dice: random.Random, until: float, folder: Path) -> N
             wire = written(message, dice) if not fresh else json.dumps(message).encode()
             headers = base | ({"Mcp-Session-Id": session} if session and not fresh else {})
             if dice.random() < 0.1 and not fresh:
-                name = dice.choice(
-                    ("Mcp-Session-Id", "Accept", "Content-Type", "MCP-Protocol-Version", "Origin")
-                )
+                name = dice.choice(("Mcp-Session-Id", "Accept", "Content-Type", "MCP-Protocol-Version", "Origin"))
                 said = str(dice.choice(HOSTILE)).encode("ascii", "ignore").decode()
                 headers[name] = "".join(c for c in said if c.isprintable())[:200]
             line = http.client.HTTPConnection(host, port, timeout=LONGEST_S)

@@ -40,9 +40,7 @@ def question(dice: random.Random) -> tuple[str, dict[str, Any]]:
         return "plan", PLAN
     if kind < 9:
         return "chips", {"search": dice.choice(("nvidia", "amd", "google"))}
-    return dice.choice(
-        (("plan", {"model": "no-such-model"}), ("fit", {"model": SMALL, "chips": "/etc/passwd"}))
-    )
+    return dice.choice((("plan", {"model": "no-such-model"}), ("fit", {"model": SMALL, "chips": "/etc/passwd"})))
 
 
 async def client(address: str, until: float, seed: int, seen: Counter[str], times: list[float]) -> None:
@@ -89,9 +87,7 @@ async def load(address: str, clients: int, seconds: float, pid: int) -> None:
     for _ in range(6):
         await asyncio.sleep(seconds / 6)
         done = sum(seen.values())
-        print(
-            f"{time.monotonic() - began:5.0f} s  {done:7,} answers  {memory_bytes(pid) / 1e6:7.0f} MB  {dict(seen)}"
-        )
+        print(f"{time.monotonic() - began:5.0f} s  {done:7,} answers  {memory_bytes(pid) / 1e6:7.0f} MB  {dict(seen)}")
     await asyncio.gather(*tasks)
     cuts = quantiles(times, n=100) if len(times) > 1 else [0.0] * 99
     print(f"{len(times) / seconds:.0f} answers/s, median {cuts[49]:.2f} s, 99th percentile {cuts[98]:.2f} s")
@@ -147,9 +143,7 @@ async def many(address: str, requests: int, at_once: int, pid: int) -> None:
             while sum(seen.values()) < requests * part / 5:
                 await asyncio.sleep(0.2)
             passed = time.monotonic() - began
-            print(
-                f"{sum(seen.values()):,} requests in {passed:.0f} s  {memory_bytes(pid) / 1e6:.0f} MB  {dict(seen)}"
-            )
+            print(f"{sum(seen.values()):,} requests in {passed:.0f} s  {memory_bytes(pid) / 1e6:.0f} MB  {dict(seen)}")
 
     await asyncio.gather(told(), *(one() for _ in range(at_once)))
 
@@ -161,9 +155,7 @@ def main() -> None:
         reader.add_argument(f"--{name}", type=int, default=value, help=f"default: {value:,}")
     given = reader.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (min(most, 8_192), most)
-    )  # of the clients; the server has fewer
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 8_192), most))  # of the clients; the server has fewer
     web = (sys.executable, "-m", "chipwise", "web", "--no-open", "--port", "0")
     with tempfile.TemporaryFile("w+") as log:
         command = ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"', *web]

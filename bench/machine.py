@@ -116,9 +116,7 @@ def _rows(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, floa
 def main() -> int:
     """All checks as one table; 0 where every figure is within its aim."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument(
-        "--threads", type=int, help="threads that share an operator; default: the framework's"
-    )
+    parser.add_argument("--threads", type=int, help="threads that share an operator; default: the framework's")
     parser.add_argument("--budget", default="60s", help="of each probe, e.g. 60s (default)")
     options, missed = parser.parse_args(), 0
     print("| check | off | aim |\n|---|---|---|")

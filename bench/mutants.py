@@ -114,28 +114,13 @@ def _tested(tests: Iterable[str], tree: Path, *more: str) -> tuple[int, str]:
     """The exit code of the tests in the copy, and the first that failed, or their last word."""
     inner = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     inner |= {"PYTHONPATH": str(tree / "src"), "CHIPWISE_TRUTH": str(tree / "no-tables")}
-    command = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "--tb=line",
-        *more,
-        *tests,
-    )
+    command = (sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "--tb=line", *more, *tests)
     try:
-        ran = subprocess.run(
-            command, cwd=tree, env=inner, capture_output=True, text=True, timeout=LIMIT_S, check=False
-        )
+        ran = subprocess.run(command, cwd=tree, env=inner, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
         return -1, f"still running after {LIMIT_S} s"
     lines = [line for line in (ran.stdout + ran.stderr).splitlines() if line.strip()] or [""]
-    failed = [
-        line.split(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith(("FAILED ", "ERROR "))
-    ]
+    failed = [line.split(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
     return ran.returncode, failed[0] if failed else lines[-1]
 
 
@@ -152,9 +137,7 @@ def main() -> int:
     """Run what is asked, print the table; 1 where a change survives or could not be tried."""
     parser = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default: all")
-    parser.add_argument(
-        "--list", action="store_true", help="only name them, and check that their text is there"
-    )
+    parser.add_argument("--list", action="store_true", help="only name them, and check that their text is there")
     asked = parser.parse_args()
     known = mutants()
     unknown = [name for name in asked.names if name not in {m.name for m in known}]

@@ -43,9 +43,7 @@ def main(count: int = COUNT, seed: int = SEED) -> int:
                 print(f"{pair}\n    {why}", flush=True)
             if asked.total() % 100 == 0:
                 print(f"{asked.total()} pairs, {kinds.total()} worse", file=sys.stderr)
-    print(
-        f"{asked.total():,} pairs, {refused} without a first plan, {process_time() - began:.0f} s of one core"
-    )
+    print(f"{asked.total():,} pairs, {refused} without a first plan, {process_time() - began:.0f} s of one core")
     for kind, times in asked.most_common():
         print(f"{kind}: {kinds[kind]} of {times} worse")
     return kinds.total()

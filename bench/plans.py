@@ -16,10 +16,7 @@ from chipwise.workload.workload import Workload
 
 __all__ = ["plans_per_s"]
 
-MODELS = {
-    "dense 70 B": "meta-llama/Llama-3.1-70B",
-    "experts, latent attention": "deepseek-ai/DeepSeek-V3",
-}
+MODELS = {"dense 70 B": "meta-llama/Llama-3.1-70B", "experts, latent attention": "deepseek-ai/DeepSeek-V3"}
 WORKLOAD = Workload("serve", 2000, 300, 10.0, 1.0, 0.04)
 
 

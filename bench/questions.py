@@ -123,9 +123,7 @@ def drawn(dice: random.Random, strange: tuple[Any, ...], saved: str) -> tuple[st
         name, needed = outer(f), f.default is MISSING
         often = needed or name in ("model", "chip", "chips", "rate", "op", "models", "have")
         if dice.random() < (0.97 if needed else 0.6 if often else 0.04):
-            given[name] = (
-                dice.choice(strange) if dice.random() < STRANGE else _value(name, hints[f.name], dice, saved)
-            )
+            given[name] = dice.choice(strange) if dice.random() < STRANGE else _value(name, hints[f.name], dice, saved)
     if verb in ("plan", "compare", "frontier", "rl") and "have" not in given:
         given.setdefault("chips", _chips(dice))  # all chips of the market take seconds
     return verb, given
@@ -162,21 +160,9 @@ def _value(name: str, hint: Any, dice: random.Random, saved: str) -> Any:
 
 
 def _chips(dice: random.Random, most: int = 2) -> str:
-    usual = (
-        "h100-sxm5-80gb",
-        "h200-sxm-141gb",
-        "b200-sxm",
-        "mi300x",
-        "l4",
-        "rtx-4090",
-        "h100",
-        "8xh100",
-        "4090",
-    )
+    usual = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm", "mi300x", "l4", "rtx-4090", "h100", "8xh100", "4090")
     every = [*load_chips()]
-    return ",".join(
-        dice.choice(usual if dice.random() < 0.5 else every) for _ in range(dice.randint(1, most))
-    )
+    return ",".join(dice.choice(usual if dice.random() < 0.5 else every) for _ in range(dice.randint(1, most)))
 
 
 def asked(verb: str, given: Mapping[str, Any], folder: Path, dice: random.Random) -> tuple[str, list[str]]:

@@ -80,9 +80,7 @@ def our_seconds() -> float:
 
     def work() -> None:
         for h, w, fh, fw, channels, filters, stride in LAYERS:
-            counters(
-                *im2col(h, w, fh, fw, channels, filters, stride, stride, partial_windows="keep"), array, "ws"
-            )
+            counters(*im2col(h, w, fh, fw, channels, filters, stride, stride, partial_windows="keep"), array, "ws")
 
     return median_s(work, 51)
 
@@ -97,9 +95,7 @@ def scalesim_seconds() -> float:
         (place / "t.csv").write_text("\n".join([head, *lines]) + "\n", "utf-8")
         layout = [f"layer{i}, {', '.join(['1'] * 20)}," for i in range(len(LAYERS))]
         (place / "l.csv").write_text("\n".join(["layout", *layout]) + "\n", "utf-8")
-        done = subprocess.run(
-            [sys.executable, "-c", _RUN], cwd=place, check=False, capture_output=True, text=True
-        )
+        done = subprocess.run([sys.executable, "-c", _RUN], cwd=place, check=False, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return float(done.stdout.split()[-1])

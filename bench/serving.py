@@ -18,10 +18,7 @@ from chipwise.workload.workload import Workload
 
 __all__ = ["loops_per_s", "rows_per_s"]
 
-MODELS = {
-    "meta-llama/Llama-3.1-70B": Layout(tp=8.0),
-    "Qwen/Qwen3-235B-A22B": Layout(tp=4.0, dp=2.0, ep=8.0),
-}
+MODELS = {"meta-llama/Llama-3.1-70B": Layout(tp=8.0), "Qwen/Qwen3-235B-A22B": Layout(tp=4.0, dp=2.0, ep=8.0)}
 """Dense, and experts that two attention replicas share."""
 CHIPS = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm", "mi300x")
 RUNTIMES = ("vllm", "sglang")

@@ -29,10 +29,7 @@ def predictions_per_s() -> dict[str, tuple[float, float]]:
         "num_decode_requests": decodes,
         "sum_decode_kv_tokens": 1500 * decodes,
     }
-    rows = [
-        dict(zip(columns, row, strict=True))
-        for row in zip(*(c.tolist() for c in columns.values()), strict=True)
-    ]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
     ask = deployed.estimate_forward_pass_time_ms
     many = median_s(lambda: ask({"scheduled_requests": columns}))
     found = {"counts": (_each(ask, [{"scheduled_requests": row} for row in rows]), PASSES / many)}

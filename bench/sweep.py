@@ -21,16 +21,7 @@ from typing import Any
 
 from chipwise.api.requests.sweep import sweep_of
 from chipwise.api.sweep import CellStore, SweepRun
-from chipwise.api.sweep_run import (
-    BLOCK_S,
-    ENGINES,
-    SweepEngine,
-    SweepWork,
-    answered,
-    engine_of,
-    installed,
-    own_files,
-)
+from chipwise.api.sweep_run import BLOCK_S, ENGINES, SweepEngine, SweepWork, answered, engine_of, installed, own_files
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.snapshot import today
@@ -44,13 +35,7 @@ SWEEPS: Mapping[str, Mapping[str, Any]] = {
         "fixed": {"op": "gemm", "k": 4096},
         "grid": {"chips": CHIPS, "m": [2**i for i in range(10)], "n": [1024, 4096, 8192, 16384]},
     },
-    "fit": {
-        "grid": {
-            "model": ["llama-3.1-8b", "qwen3-32b", "llama-3.1-70b"],
-            "chips": CHIPS,
-            "batch": [1, 4, 16, 64],
-        }
-    },
+    "fit": {"grid": {"model": ["llama-3.1-8b", "qwen3-32b", "llama-3.1-70b"], "chips": CHIPS, "batch": [1, 4, 16, 64]}},
     "estimate": {
         "fixed": {"in": 1000, "out": 200},
         "grid": {"model": ["llama-3.1-8b", "qwen3-32b"], "chip": CHIPS, "concurrency": [1, 4, 16, 64, 256]},
@@ -71,9 +56,7 @@ def overhead_s(cells: int) -> tuple[float, float]:
     """CPU seconds a cell of handing out and keeping, and of writing the results, of a sweep of so many cells of
     `estimate`, whose rows are as long as real ones."""
     loads = [*range(1, cells // len(CHIPS) + 1)]
-    whole = _work(
-        {"verb": "estimate", "grid": {"model": ["llama-3.1-8b"], "chip": CHIPS, "concurrency": loads}}
-    )
+    whole = _work({"verb": "estimate", "grid": {"model": ["llama-3.1-8b"], "chip": CHIPS, "concurrency": loads}})
     design = whole.design
     with tempfile.TemporaryDirectory() as folder:
         store = CellStore(Path(folder, "cells.sqlite3"))
@@ -160,9 +143,7 @@ def _cpu_s(engine: SweepEngine) -> float:
     """CPU seconds of this process and of those of an engine."""
     ticks = 0
     for process in getattr(engine, "_started", ()):
-        ticks += sum(
-            map(int, Path(f"/proc/{process._ran.pid}/stat").read_text().rpartition(")")[2].split()[11:13])
-        )
+        ticks += sum(map(int, Path(f"/proc/{process._ran.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
     return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -174,9 +155,7 @@ def main() -> int:
     given = parser.parse_args()
     kept, written = overhead_s(given.cells)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
-    print(
-        f"{given.cells:,} cells: handed out and kept in {1e6 * kept:.0f} us, written in {1e6 * written:.0f} us each"
-    )
+    print(f"{given.cells:,} cells: handed out and kept in {1e6 * kept:.0f} us, written in {1e6 * written:.0f} us each")
     each, cells = whole_s()
     print(
         f"all models and chips at ten loads: {1e3 * each:.1f} CPU ms each of {cells:,} cells, "
@@ -184,12 +163,8 @@ def main() -> int:
     )
     for on in ENGINES if find_spec("ray") else ENGINES[:1]:
         more = block_s(on)
-        print(
-            f"a block on {on}: {1e3 * more:.1f} ms more than its answers, {more / BLOCK_S:.2%} of {BLOCK_S:g} s"
-        )
-    print(
-        "| verb | CPU ms a cell | in two processes | faster by the clock | 1 M on 1 core | 100 M on 1,000 cores |"
-    )
+        print(f"a block on {on}: {1e3 * more:.1f} ms more than its answers, {more / BLOCK_S:.2%} of {BLOCK_S:g} s")
+    print("| verb | CPU ms a cell | in two processes | faster by the clock | 1 M on 1 core | 100 M on 1,000 cores |")
     print("|---|---:|---:|---:|---:|---:|")
     for verb in given.verbs.split(","):
         (alone, cpu), (both, cpu_both) = answered_s(verb, 1), answered_s(verb, 2)

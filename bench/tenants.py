@@ -34,21 +34,12 @@ def demand(name: str, folder: Path) -> dict[str, Any]:
     assert log.time_s is not None
     counts, _ = np.histogram(log.time_s, PARTS, (float(log.time_s[0]), float(log.time_s[-1])))
     rates = counts / (log.span_s / PARTS) * said.pop("times")
-    return {
-        "name": name,
-        "model": MODEL,
-        "log": str(path),
-        "day": [round(float(r), 3) for r in rates],
-        **said,
-    }
+    return {"name": name, "model": MODEL, "log": str(path), "day": [round(float(r), 3) for r in rates], **said}
 
 
 def usd_per_day(demands: list[dict[str, Any]], owned: int) -> float:
     """What a day of some demands costs, and a line about them."""
-    supply = [
-        {"name": "own", "chip": "h100", "count": owned, "price": "own"},
-        {"name": "rented", "chip": "h100"},
-    ]
+    supply = [{"name": "own", "chip": "h100", "count": owned, "price": "own"}, {"name": "rented", "chip": "h100"}]
     found = cw.fleet({"demand": demands, "supply": supply}, simulate=True, gap="0")
     own, rented = found.supplies
     kept = sum(t.holds for t in found.simulated)

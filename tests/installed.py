@@ -24,9 +24,7 @@ def served() -> int:
     server = subprocess.Popen([COMMAND, "web", "--no-open", "--port", "0"], stderr=subprocess.PIPE, text=True)
     try:
         found = re.search(r"http://[^/]+", server.stderr.readline())
-        request = urllib.request.Request(
-            f"{found.group()}/v1/fit", asked, {"Content-Type": "application/json"}
-        )
+        request = urllib.request.Request(f"{found.group()}/v1/fit", asked, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status
     finally:

@@ -22,17 +22,10 @@ def test_the_tests_stand_without_the_tables(tmp_path: Path) -> None:
     inner = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     asked = [sys.executable, "-m", "pytest", "-m", "tables", "-n", "0", "-rs", "-p", "no:cacheprovider"]
     ran = subprocess.run(
-        asked,
-        cwd=ROOT,
-        env=inner | {VARIABLE: str(tmp_path / "nothing")},
-        capture_output=True,
-        text=True,
-        check=False,
+        asked, cwd=ROOT, env=inner | {VARIABLE: str(tmp_path / "nothing")}, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-    skipped = [
-        int(line[1]) for line in re.finditer(r"^SKIPPED \[(\d+)\] .*" + re.escape(AWAY), ran.stdout, re.M)
-    ]
+    skipped = [int(line[1]) for line in re.finditer(r"^SKIPPED \[(\d+)\] .*" + re.escape(AWAY), ran.stdout, re.M)]
     assert sum(skipped) >= LEAST, ran.stdout[-4000:]
 
 

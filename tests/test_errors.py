@@ -58,10 +58,7 @@ def test_commands_keep_their_options_and_their_verbs_are_called_by_name() -> Non
     assert save.as_fields == "save one: chipwise plan MODEL --save FILE; see out"
     assert Sentence(Sentence(save)).as_fields == pickle.loads(pickle.dumps(save)).as_fields == save.as_fields
     shows = Sentence(CommandText("fit 'a b'", "shows what would"))
-    assert (shows, shows.as_fields) == (
-        "chipwise fit 'a b' shows what would",
-        "the verb fit shows what would",
-    )
+    assert (shows, shows.as_fields) == ("chipwise fit 'a b' shows what would", "the verb fit shows what would")
     assert (listed("chips"), listed("chips").as_fields) == (
         "list them: chipwise chips list",
         "the verb chips lists them",
@@ -70,13 +67,7 @@ def test_commands_keep_their_options_and_their_verbs_are_called_by_name() -> Non
 
 @pytest.mark.parametrize(
     ("said", "field"),
-    [
-        ("--kv-heads 3 does not", "kv_heads"),
-        ("seq: 0", "seq"),
-        ("no plan", ""),
-        ("", ""),
-        ("two words: x", ""),
-    ],
+    [("--kv-heads 3 does not", "kv_heads"), ("seq: 0", "seq"), ("no plan", ""), ("", ""), ("two words: x", "")],
 )
 def test_the_field_that_a_sentence_begins_with(said: str, field: str) -> None:
     assert Sentence(said).first == field
@@ -108,15 +99,11 @@ def test_nearest_forgives_case_separators_and_slips(typed: str, meant: str) -> N
 
 
 def test_a_name_that_cannot_be_printed_is_not_offered() -> None:
-    assert nearest("hidden_size", ["hid\x1bden_size", "hidden\u2028size", "hidden_sizes"]) == (
-        "hidden_sizes",
-    )
+    assert nearest("hidden_size", ["hid\x1bden_size", "hidden\u2028size", "hidden_sizes"]) == ("hidden_sizes",)
 
 
 def test_nearest_looks_past_the_organisation() -> None:
-    assert nearest("Llama-3.1-70B", ["meta-llama/Llama-3.1-70B", "Qwen/Qwen3-8B"]) == (
-        "meta-llama/Llama-3.1-70B",
-    )
+    assert nearest("Llama-3.1-70B", ["meta-llama/Llama-3.1-70B", "Qwen/Qwen3-8B"]) == ("meta-llama/Llama-3.1-70B",)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "!!!", "zzzzzzzz"])

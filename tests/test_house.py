@@ -27,16 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "chipwise"
 SOURCES = sorted(SRC.rglob("*.py"))
 ROOMS = sorted(p.name for p in SRC.iterdir() if (p / "__init__.py").exists())
-HEAVY = {
-    "numpy",
-    "pydantic",
-    "pyarrow",
-    "asyncio",
-    "rich",
-    "cyclopts",
-    "chipwise.api",
-    "chipwise.catalog.chips",
-}
+HEAVY = {"numpy", "pydantic", "pyarrow", "asyncio", "rich", "cyclopts", "chipwise.api", "chipwise.catalog.chips"}
 TOOLS = {"pydantic", "pyarrow", "asyncio", "multiprocessing", "ssl", "http.client", "matplotlib", "torch"}
 
 MODULES = ["chipwise", *(m.name for m in pkgutil.walk_packages(chipwise.__path__, "chipwise."))]
@@ -130,11 +121,7 @@ def test_the_page_about_structure_names_what_is_there() -> None:
     assert len(named) >= 8
     for file, name in named:
         assert re.search(rf"^ *(def |class |){name}\b", (SRC / file).read_text("utf-8"), re.M), (file, name)
-    steps = [
-        word.strip()
-        for said in re.findall(r"\*\(([a-z_.,; \n]+)\)\*", page)
-        for word in re.split("[,;]", said)
-    ]
+    steps = [word.strip() for said in re.findall(r"\*\(([a-z_.,; \n]+)\)\*", page) for word in re.split("[,;]", said)]
     assert len(steps) >= 15
     for step in steps:
         path = SRC / step.replace(".", "/")
@@ -195,9 +182,7 @@ def test_the_api_loads_no_face() -> None:
     assert loaded & TOOLS == set()
 
 
-DATA = sorted(
-    p.relative_to(SRC) for p in SRC.rglob("*") if p.suffix in {".toml", ".csv", ".json", ".html", ".js"}
-)
+DATA = sorted(p.relative_to(SRC) for p in SRC.rglob("*") if p.suffix in {".toml", ".csv", ".json", ".html", ".js"})
 
 
 def test_there_are_tables_to_ship() -> None:
@@ -296,9 +281,7 @@ def unsaid(text: str) -> list[str]:
     for node, following in zip(body, [*body[1:], ast.Pass()], strict=True):
         if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
             continue
-        floats = [
-            n for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, float)
-        ]
+        floats = [n for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, float)]
         behind = following.value if isinstance(following, ast.Expr) else None
         said = behind.value if isinstance(behind, ast.Constant) else ""
         if floats and not SAID.fullmatch(" ".join(str(said).split())):
@@ -310,9 +293,7 @@ def unsaid(text: str) -> list[str]:
 def test_every_number_of_a_formula_has_a_unit_a_meaning_and_an_origin(room: str) -> None:
     files = sorted((SRC / room).rglob("*.py"))
     found = {p.relative_to(SRC).as_posix(): names for p in files if (names := unsaid(p.read_text("utf-8")))}
-    assert found == {}, (
-        'a text behind it: """unit: what. Source: ...""", or Exact: ..., or Chosen: ...; moves ..."""'
-    )
+    assert found == {}, 'a text behind it: """unit: what. Source: ...""", or Exact: ..., or Chosen: ...; moves ..."""'
 
 
 @pytest.mark.parametrize(
@@ -467,9 +448,7 @@ def circles(edges: Mapping[str, set[str]]) -> list[set[str]]:
                 rest += edges.get(at, ())
         reached[start] = found
     looped = {m for m in edges if m in reached[m]}
-    return [
-        set(c) for c in {frozenset(n for n in looped if n in reached[m] and m in reached[n]) for m in looped}
-    ]
+    return [set(c) for c in {frozenset(n for n in looped if n in reached[m] and m in reached[n]) for m in looped}]
 
 
 LATE = {"api": 29, "cli": 7, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}

@@ -73,8 +73,7 @@ PAGES = [
     *(
         page
         for page in sorted((ROOT / "docs").rglob("*.md"))
-        if page.relative_to(ROOT).as_posix() not in LEFT
-        and page.parent.name not in ("reference", "stories", "log")
+        if page.relative_to(ROOT).as_posix() not in LEFT and page.parent.name not in ("reference", "stories", "log")
     ),
 ]
 
@@ -91,20 +90,7 @@ def test_no_story_uses_them(story: Path) -> None:
 
 def test_one_word_for_one_idea_in_headings() -> None:
     """A heading stands for the same thing in every table, and is written once in each."""
-    tables = (
-        PLANS,
-        FITS,
-        KERNELS,
-        EXCHANGES,
-        AMDAHL,
-        OPERATORS,
-        LOADS,
-        TRAINING,
-        SCALING,
-        CHIPS,
-        MODELS,
-        RESULTS,
-    )
+    tables = (PLANS, FITS, KERNELS, EXCHANGES, AMDAHL, OPERATORS, LOADS, TRAINING, SCALING, CHIPS, MODELS, RESULTS)
     for columns in tables:
         heads = [c.head for c in columns if c.head]
         assert len(set(heads)) == len(heads)

@@ -28,9 +28,7 @@ def asked() -> list[tuple[str, str]]:
     extras = PROJECT["project"]["optional-dependencies"]
     server = [*PROJECT["project"]["dependencies"], *extras["serve"]]
     more = [*extras["parquet"], *extras["notebook"], *PROJECT["dependency-groups"]["dev"]]
-    return [("requirements.lock", n) for n in server] + [
-        ("requirements-dev.lock", n) for n in (*server, *more)
-    ]
+    return [("requirements.lock", n) for n in server] + [("requirements-dev.lock", n) for n in (*server, *more)]
 
 
 @pytest.mark.parametrize(("lock", "needed"), asked())

@@ -74,9 +74,7 @@ def test_lists_that_cannot_be_tried(tmp_path: Path) -> None:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a checkout of git")
 def test_the_copy_is_what_git_knows_or_would_add(tmp_path: Path) -> None:
     tree = copied(ROOT, tmp_path)
-    assert (tree / "src/chipwise/__init__.py").read_bytes() == (
-        ROOT / "src/chipwise/__init__.py"
-    ).read_bytes()
+    assert (tree / "src/chipwise/__init__.py").read_bytes() == (ROOT / "src/chipwise/__init__.py").read_bytes()
     assert not (tree / ".git").exists()
     with pytest.raises(NotThereError):
         MUTANTS[0].applied("")

@@ -77,9 +77,7 @@ def test_numbers_lists_and_dictionaries_are_taken_for_text(one: Any) -> None:
     typed = EstimateRequest(model=MODEL, chip="h100", concurrency=8, in_="1000", out="200").run()
     assert one == typed
     assert to_json(one) == to_json(typed)
-    policies = [
-        cw.estimate(MODEL, chip="h100", policy=p) for p in ("max_sequences=64", {"max_sequences": 64})
-    ]
+    policies = [cw.estimate(MODEL, chip="h100", policy=p) for p in ("max_sequences=64", {"max_sequences": 64})]
     assert policies[0] == policies[1]
     assert cw.estimate(model=MODEL, chip="h100", concurrency="8", in_=1e3, out="200") == one
 
@@ -111,15 +109,7 @@ cw.fit("m", chips="l4").bset
 def test_types_are_told_to_a_checker(tmp_path: Path) -> None:
     assert FILE.read_text() == stub(), "python -m docs.generate.stub"
     (tmp_path / "asked.py").write_text(TYPED)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--no-error-summary",
-        "--hide-error-context",
-        "asked.py",
-    ]
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", "asked.py"]
     environment = {**os.environ, "MYPYPATH": str(FILE.parents[1])}
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     found = [line for line in run.stdout.splitlines() if ": error:" in line]
@@ -362,9 +352,7 @@ def test_charts_are_specifications_that_notebooks_draw(plans: Any, one: Any) -> 
         spec = bundle[f"application/vnd.vegalite.v{version}+json"]
         assert spec["$schema"].endswith(f"/v{version}.json")
         json.dumps(spec, allow_nan=False)
-    assert [v["plan"] for v in plans.chart("tpot")["data"]["values"]] == [
-        f"{p.chips}x {p.chip}" for p in plans.plans
-    ]
+    assert [v["plan"] for v in plans.chart("tpot")["data"]["values"]] == [f"{p.chips}x {p.chip}" for p in plans.plans]
     assert one.chart() == one.chart("elasticities")
     with pytest.raises(UnknownNameError, match=r"unknown chart 'piechart'.*one of pareto, cost"):
         plans.chart("piechart")
@@ -388,9 +376,7 @@ def test_an_answer_is_kept_replayed_compared_and_launched(one: Any, run: Run, tm
     assert str(one.launch("vllm")) == command.out.rstrip("\n") + "\n"
     assert cw.launch(str(kept), for_="vllm") == cw.launch(one, for_="vllm") == one.launch("vllm")
     written = cw.launch(one, for_="vllm", out=str(tmp_path / "files"))
-    assert {p.name: p.read_text() for p in (tmp_path / "files").iterdir()} == {
-        f.name: f.text for f in written
-    }
+    assert {p.name: p.read_text() for p in (tmp_path / "files").iterdir()} == {f.name: f.text for f in written}
     with pytest.raises(UnknownNameError, match="vlm"):
         one.launch("vlm")
 

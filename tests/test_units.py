@@ -174,9 +174,7 @@ def test_numbers_have_no_exponent(value: float, digits: int, shown: str) -> None
 def test_shown_within_half_a_percent_and_never_more_than_three_digits(value: float, shown_by) -> None:
     number, _, suffix = shown_by(value).partition(" ")
     factor = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15, "k": 1e3, "M": 1e6, "T": 1e12}
-    factor |= {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "h": 3600.0} | {
-        "B": 1.0 if shown_by is format_bytes else 1e9
-    }
+    factor |= {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "h": 3600.0} | {"B": 1.0 if shown_by is format_bytes else 1e9}
     scale = factor.get(suffix, 1.0)
     assert float(number.replace(",", "")) * scale == pytest.approx(value, rel=0.0051)
     if 1 <= value / scale < 1000:

@@ -21,9 +21,7 @@ def main(arguments: list[str]) -> int:
     """0 where nothing was stale, or all was brought up to date."""
     parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, fail if anything is stale")
-    parser.add_argument(
-        "parts", nargs="*", metavar="PAGE | pictures", help="docs/PAGE.md, or pictures; all if none"
-    )
+    parser.add_argument("parts", nargs="*", metavar="PAGE | pictures", help="docs/PAGE.md, or pictures; all if none")
     given = parser.parse_args(arguments)
     check, wanted = given.check, {Path(a).resolve() for a in given.parts}
     pictures = "pictures" in given.parts or not wanted

@@ -71,10 +71,7 @@ LINES: Mapping[str, tuple[Place, ...]] = {
         ("training", "all", "experts", "step_time_s"),
         ("training", "all", "dense", "memory_gb"),
     ),
-    "energy per token; power at the wall": (
-        ("energy", *ALL, "joules_per_token"),
-        ("energy", *ALL, "wall_w"),
-    ),
+    "energy per token; power at the wall": (("energy", *ALL, "joules_per_token"), ("energy", *ALL, "wall_w")),
     "GPU kernels": (("kernels", *ALL, "latency_us"),),
 }
 """What the front page shows."""
@@ -135,9 +132,7 @@ def accuracy_table(of: str = "") -> str:
         for what, places in chosen.items()
     ]
     held = [known[place].held for places in chosen.values() for place in places]
-    said = (
-        f"The 80 % intervals of these lines hold {min(held):.0f} to {max(held):.0f} % of what was measured."
-    )
+    said = f"The 80 % intervals of these lines hold {min(held):.0f} to {max(held):.0f} % of what was measured."
     return f"{table(('what', 'median over rows', 'mean over cells'), rows)}\n\n{said}"
 
 

@@ -8,8 +8,7 @@ __all__ = ["DRAWN", "SHOTS", "Drawn"]
 
 LLAMA = "chipwise plan meta-llama/Llama-3.1-70B --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms"
 SMALL = (
-    "chipwise plan meta-llama/Llama-3.1-8B --rate 5/s --in 1000 --out 200 "
-    "--chips l40s,h100-sxm5-80gb,mi300x,tpu-v6e"
+    "chipwise plan meta-llama/Llama-3.1-8B --rate 5/s --in 1000 --out 200 --chips l40s,h100-sxm5-80gb,mi300x,tpu-v6e"
 )
 INSIDE = "'meta-llama/Llama-3.1-70B', chip='h100-sxm5-80gb', tp=4, concurrency=64"
 TRAIN = "chipwise plan meta-llama/Llama-3.1-70B --task train --tokens 1T --chips h100-sxm5-80gb --counts 512"

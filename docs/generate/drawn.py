@@ -25,23 +25,11 @@ import chipwise
 from chipwise.cli import main
 from chipwise.cli.options import Output
 
-__all__ = [
-    "DIGESTS",
-    "FOLDER",
-    "digest",
-    "digests",
-    "figure",
-    "file_digest",
-    "refresh_drawn",
-    "specification",
-]
+__all__ = ["DIGESTS", "FOLDER", "digest", "digests", "figure", "file_digest", "refresh_drawn", "specification"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"
 DIGESTS = FOLDER / "digests.json"
-INKS = {
-    "": ("#24292f", "#57606a", "#d0d7de", "#0b756d"),
-    "-dark": ("#e6e8ec", "#aab2bd", "#434b57", "#3fc7ba"),
-}
+INKS = {"": ("#24292f", "#57606a", "#d0d7de", "#0b756d"), "-dark": ("#e6e8ec", "#aab2bd", "#434b57", "#3fc7ba")}
 """Per ground: text, axes, lines and the accent of the charts."""
 ACCENT = "#0f8a80"
 WIDTH = 620
@@ -64,9 +52,7 @@ def digest(spec: Spec) -> str:
 
 def digests() -> Mapping[str, Mapping[str, str]]:
     """Of every picture the digests of its chart and of its files."""
-    found: Mapping[str, Mapping[str, str]] = (
-        json.loads(DIGESTS.read_text("utf-8")) if DIGESTS.exists() else {}
-    )
+    found: Mapping[str, Mapping[str, str]] = json.loads(DIGESTS.read_text("utf-8")) if DIGESTS.exists() else {}
     return found
 
 
@@ -128,9 +114,7 @@ def _svg(spec: Spec, ground: str) -> str:
     try:
         drawer = import_module("vl_convert")
     except ImportError:
-        raise ValueError(
-            "drawing needs vl-convert-python, of the group dev: pip install --group dev"
-        ) from None
+        raise ValueError("drawing needs vl-convert-python, of the group dev: pip install --group dev") from None
     svg: str = drawer.vegalite_to_svg(sized, vl_version="6.4")
     svg = re.sub(r' aria-(label|roledescription)="[^"]*"| role="graphics-[\w-]+"', "", svg)
     svg = re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)

@@ -27,16 +27,11 @@ LOADS = (1, 4, 16, 64)
 
 def _log(field: str, title: str) -> Spec:
     return axis(
-        field,
-        title,
-        scale={"type": "log", "nice": False, "padding": 10},
-        axis={"tickCount": 6, "format": "~s"},
+        field, title, scale={"type": "log", "nice": False, "padding": 10}, axis={"tickCount": 6, "format": "~s"}
     )
 
 
-def _lines(
-    rows: Iterable[Mapping[str, Any]], description: str, x: Spec, y: Spec, names: tuple[str, ...]
-) -> Spec:
+def _lines(rows: Iterable[Mapping[str, Any]], description: str, x: Spec, y: Spec, names: tuple[str, ...]) -> Spec:
     """One line for every value of `name`."""
     scale = {"domain": names, "range": SERIES[: len(names)]}
     return chart(
@@ -47,12 +42,7 @@ def _lines(
         encoding={
             "x": x,
             "y": y,
-            "color": {
-                "field": "name",
-                "type": "nominal",
-                "scale": scale,
-                "legend": {"title": None, "orient": "top"},
-            },
+            "color": {"field": "name", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}},
         },
     )
 
@@ -94,23 +84,10 @@ def _sweep() -> Spec:
         for load in LOADS:
             plan = chipwise.estimate("llama-3.1-8b", chip=chip, concurrency=load, in_=1000, out=200).plans[0]
             rows.append(
-                {
-                    "chip": chip,
-                    "load": load,
-                    "ms": plan.tpot_s.mid * 1e3,
-                    "text": f"{plan.tpot_s.mid * 1e3:.3g}",
-                }
+                {"chip": chip, "load": load, "ms": plan.tpot_s.mid * 1e3, "text": f"{plan.tpot_s.mid * 1e3:.3g}"}
             )
-    place = {
-        "x": axis("load", "requests at once", "ordinal", axis={"labelAngle": 0}),
-        "y": axis("chip", "", "nominal"),
-    }
-    heat = {
-        "field": "ms",
-        "type": "quantitative",
-        "scale": {"scheme": "blues", "type": "log"},
-        "legend": None,
-    }
+    place = {"x": axis("load", "requests at once", "ordinal", axis={"labelAngle": 0}), "y": axis("chip", "", "nominal")}
+    heat = {"field": "ms", "type": "quantitative", "scale": {"scheme": "blues", "type": "log"}, "legend": None}
     ink = {"condition": {"test": "datum.ms > 14", "value": "#ffffff"}, "value": "#14202b"}
     return chart(
         "Milliseconds per output token by chip and requests at once",
@@ -118,10 +95,7 @@ def _sweep() -> Spec:
         data={"values": rows},
         layer=[
             {"mark": {"type": "rect", "cornerRadius": 3}, "encoding": {**place, "color": heat}},
-            {
-                "mark": {"type": "text", "fontSize": 12},
-                "encoding": {**place, "text": {"field": "text"}, "color": ink},
-            },
+            {"mark": {"type": "text", "fontSize": 12}, "encoding": {**place, "text": {"field": "text"}, "color": ink}},
         ],
     )
 
@@ -155,9 +129,7 @@ def _coverage() -> Spec:
 
 
 def _rooms() -> Spec:
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ][0]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
     rooms = [name.strip() for layer in contract["layers"] for name in layer.split("|")]
     found: Counter[tuple[str, str]] = Counter()
     for path in (ROOT / "src" / "chipwise").rglob("*.py"):

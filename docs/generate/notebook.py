@@ -19,9 +19,7 @@ from docs.generate.pages import Problem
 __all__ = ["fresh_notebook", "notebooks", "refresh_notebook"]
 
 DOCS = Path(__file__).resolve().parents[1]
-CUT = {
-    "application/vnd.vegalite.v6+json"
-}  # the older form of a chart is drawn by more readers, and one is enough
+CUT = {"application/vnd.vegalite.v6+json"}  # the older form of a chart is drawn by more readers, and one is enough
 
 
 def notebooks() -> list[Path]:

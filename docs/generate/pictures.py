@@ -36,11 +36,7 @@ def tradeoff_picture(chips: str) -> str:
         chip, tp = text.split(":")
         load = LoadRequest(model="meta-llama/Llama-3.1-70B", chip=chip, tp=int(tp)).run()
         points = [(1.0 / p.tpot_s.mid, p.tokens_per_s.mid / int(tp)) for p in load.points]
-        texts = [
-            f"{load.points[0].concurrency:,.0f}",
-            *[""] * (len(points) - 2),
-            f"{load.points[-1].concurrency:,.0f}",
-        ]
+        texts = [f"{load.points[0].concurrency:,.0f}", *[""] * (len(points) - 2), f"{load.points[-1].concurrency:,.0f}"]
         series.append(Series(f"{tp}x {chip}", points, texts))
     title = "Tokens per second of each user against tokens per second of each chip, one line per deployment"
     return plot(series, "tokens/s of each user", "tokens/s of each chip", title, names_below=True)

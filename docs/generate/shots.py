@@ -17,9 +17,7 @@ __all__ = ["main"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"
 PORT = 8391
-QUESTION = (
-    f"http://127.0.0.1:{PORT}/plan?model=meta-llama/Llama-3.1-70B&rate=10/s&in=2000&out=300&ttft=1s&tpot=40ms"
-)
+QUESTION = f"http://127.0.0.1:{PORT}/plan?model=meta-llama/Llama-3.1-70B&rate=10/s&in=2000&out=300&ttft=1s&tpot=40ms"
 SIZES = {"page-wide": (1400, 1000), "page-narrow": (390, 844)}
 DRAWN = "[data-spec][data-drawn=true]"
 
@@ -37,9 +35,7 @@ def main() -> None:
                     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
                     page.goto(QUESTION)
                     page.wait_for_selector(DRAWN, timeout=90_000)
-                    page.wait_for_selector(
-                        ".waiting", state="detached", timeout=90_000
-                    )  # all parts of the answer
+                    page.wait_for_selector(".waiting", state="detached", timeout=90_000)  # all parts of the answer
                     shot = image.open(io.BytesIO(page.screenshot()))
                     shot.save(FOLDER / f"{name}{ground}.webp", quality=80, method=6)
                     page.close()

@@ -23,11 +23,7 @@ __all__ = ["EXAMPLES", "Question", "Story", "command", "load_story", "story_page
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-WORDS: Mapping[str, str] = {
-    "train": "plan",
-    "match": "evidence match",
-    "chips": "chips compare",
-}
+WORDS: Mapping[str, str] = {"train": "plan", "match": "evidence match", "chips": "chips compare"}
 """Commands that are not called like their verb."""
 
 LINES = 22
@@ -60,8 +56,7 @@ def load_story(name: str) -> Story:
     """The story of that name."""
     data = tomllib.loads((EXAMPLES / f"{name}.toml").read_text("utf-8"))
     questions = tuple(
-        Question(q["question"], q["verb"], q["fields"], q["reading"], q.get("lines", LINES))
-        for q in data["ask"]
+        Question(q["question"], q["verb"], q["fields"], q["reading"], q.get("lines", LINES)) for q in data["ask"]
     )
     return Story(data["title"], data["who"], data["need"], questions, tuple(data["open"]))
 

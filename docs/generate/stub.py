@@ -93,9 +93,7 @@ def stub() -> str:
     named = {kind.__name__: kind.__module__ for kind in kinds if kind.__name__ != "ExplainReport"}
     named |= {"PlanRecord": "chipwise.report.plans", "Figure": "chipwise.report.records"}
     named["AmdahlReport"] = "chipwise.report.kernel"
-    imports = "\n".join(
-        f"from {module} import {name}" for name, module in sorted(named.items(), key=lambda n: n[::-1])
-    )
+    imports = "\n".join(f"from {module} import {name}" for name, module in sorted(named.items(), key=lambda n: n[::-1]))
     every = sorted({n for e in map(media.entry, media.names()) for n in (e.name, *e.names)})
     quoted = ", ".join(f'"{n}"'.replace(" ", "\0") for n in every)
     listed = textwrap.fill(
@@ -132,9 +130,7 @@ def _function(name: str, answer: str, without: Iterable[str]) -> str:
     hints, known = get_type_hints(kind), {f.name: f for f in fields(kind) if f.name not in set(without)}
     first = next((n for n in FIRST if n in known), None)
     ordered = sorted(known.values(), key=lambda f: (f.name != first, f.default is not MISSING))
-    said = [
-        f"{f.name}: {_taken(f, hints[f.name])}{'' if f.default is MISSING else ' = ...'}" for f in ordered
-    ]
+    said = [f"{f.name}: {_taken(f, hints[f.name])}{'' if f.default is MISSING else ' = ...'}" for f in ordered]
     if len(said) > bool(first):
         said.insert(1 if first else 0, "*")
     listed = textwrap.fill(

@@ -44,19 +44,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
 def chips_table(vendor: str) -> str:
     """Chips of a vendor: figures with the mark of their grade, and sources as notes."""
     sources = Citations()
-    columns = (
-        "chip",
-        "year",
-        "memory",
-        "TB/s",
-        "16 bit",
-        "8 bit",
-        "4 bit",
-        "link GB/s",
-        "joins",
-        "W",
-        "sources",
-    )
+    columns = ("chip", "year", "memory", "TB/s", "16 bit", "8 bit", "4 bit", "link GB/s", "joins", "W", "sources")
     rows = [_chip(c, sources) for c in load_chips().values() if c.vendor == vendor]
     return f"{table(columns, rows, columns[2:-1])}\n\n{_notes(sources)}"
 
@@ -64,16 +52,7 @@ def chips_table(vendor: str) -> str:
 def systems_table(_: str) -> str:
     """Every machine, pod and slice with its fabric."""
     sources = Citations()
-    columns = (
-        "system",
-        "form",
-        "chips of a host",
-        "joined",
-        "GB/s per chip",
-        "scale-out",
-        "grade",
-        "sources",
-    )
+    columns = ("system", "form", "chips of a host", "joined", "GB/s per chip", "scale-out", "grade", "sources")
     rows = [_system(s, sources) for s in load_systems().values()]
     return f"{table(columns, rows)}\n\n{_notes(sources)}"
 
@@ -81,17 +60,7 @@ def systems_table(_: str) -> str:
 def runtimes_table(_: str) -> str:
     """Serving software with what it keeps of a memory, and how much of it is documented."""
     sources = Citations()
-    columns = (
-        "runtime",
-        "version",
-        "access",
-        "chips",
-        "memory share",
-        "chunk budget",
-        "prompts",
-        "grade",
-        "sources",
-    )
+    columns = ("runtime", "version", "access", "chips", "memory share", "chunk budget", "prompts", "grade", "sources")
     rows = []
     for r in all_software(Runtime).values():
         p = r.policies
@@ -135,9 +104,7 @@ def models_table(_: str) -> str:
         )
     origins = sorted({c.origin for c in bundled_configs().values() if not c.alias})
     said = "".join(f"- {origin}\n" for origin in origins)
-    return (
-        f'{table(columns, rows, columns[1:])}\n\n??? note "Where the dimensions come from"\n\n{_indent(said)}'
-    )
+    return f'{table(columns, rows, columns[1:])}\n\n??? note "Where the dimensions come from"\n\n{_indent(said)}'
 
 
 def offers_table(_: str) -> str:
@@ -149,9 +116,7 @@ def offers_table(_: str) -> str:
         if found is not None:
             dates = found.newest if found.oldest == found.newest else f"{found.oldest} to {found.newest}"
             spans = f"{found.picked:.2f}", f"{found.low:.2f} to {found.high:.2f}"
-            rows.append(
-                (f"`{chip}`", *spans, str(found.providers), dates + (" (stale)" if found.stale else ""))
-            )
+            rows.append((f"`{chip}`", *spans, str(found.providers), dates + (" (stale)" if found.stale else "")))
     return table(columns, rows, columns[1:4])
 
 
@@ -197,9 +162,7 @@ def _chip(c: Chip, sources: Citations) -> tuple[str, ...]:
 
 def _system(s: System, sources: Citations) -> tuple[str, ...]:
     speeds = ["?" if t.bytes_per_s is None else f"{t.bytes_per_s / 1e9:g}" for t in s.tiers]
-    shapes = [
-        f"{t.chips} by {t.name}" + (f" ({' x '.join(map(str, t.shape))})" if t.torus else "") for t in s.tiers
-    ]
+    shapes = [f"{t.chips} by {t.name}" + (f" ({' x '.join(map(str, t.shape))})" if t.torus else "") for t in s.tiers]
     return (
         f"`{s.id}`",
         s.form,

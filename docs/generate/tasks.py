@@ -158,12 +158,7 @@ def _refute() -> list[Task]:
 
 def _launch() -> list[Task]:
     found = []
-    for model, chip, tp in (
-        (SMALL, "h100", 1),
-        (LARGE, "h100", 4),
-        (MIDDLE, "h200", 2),
-        (LARGE, "mi300x", 2),
-    ):
+    for model, chip, tp in ((SMALL, "h100", 1), (LARGE, "h100", 4), (MIDDLE, "h200", 2), (LARGE, "mi300x", 2)):
         for tool, flag in (("vllm", "--tensor-parallel-size"), ("sglang", "--tp-size")):
             given = {"model": model, "chip": chip, "tp": tp, "runtime": tool}
             found.append(
@@ -194,9 +189,7 @@ def _launch() -> list[Task]:
 def _parallel(script: str, flag: str) -> tuple[str, int]:
     """The model that a script serves, and over how many devices each replica is spread."""
     words = script.replace("\\\n", " ").split()
-    model = next(
-        w for w in words if "/" in w and not w.startswith(("#", "-")) and words[words.index(w) - 1] in STARTS
-    )
+    model = next(w for w in words if "/" in w and not w.startswith(("#", "-")) and words[words.index(w) - 1] in STARTS)
     return model, int(words[words.index(flag) + 1]) if flag in words else 1
 
 
@@ -315,17 +308,7 @@ def _compare() -> list[Task]:
                 lambda a=a, b=b, key=key: max((a, b), key=lambda c: _memory(c, key)),
             )
         )
-    for network in (
-        "resnet50",
-        "whisper",
-        "sdxl",
-        "bert",
-        "retinanet",
-        "3d-unet",
-        "dlrm-v2",
-        "wan2.2",
-        "rnnt",
-    ):
+    for network in ("resnet50", "whisper", "sdxl", "bert", "retinanet", "3d-unet", "dlrm-v2", "wan2.2", "rnnt"):
         given = {"model": network}
         found.append(
             Task(
@@ -363,9 +346,7 @@ def tasks_table() -> str:
     lines = ["| # | kind | task | first call | right |", "|---:|---|---|---|---|"]
     for number, task in enumerate(TASKS, 1):
         given = ", ".join(f"{n}={_said(v)}" for n, v in task.given.items())
-        lines.append(
-            f"| {number} | {task.kind} | {task.text} | `{task.tool}` {given} | {_said(task.right())} |"
-        )
+        lines.append(f"| {number} | {task.kind} | {task.text} | `{task.tool}` {given} | {_said(task.right())} |")
     return "\n".join(lines)
 
 

@@ -24,9 +24,7 @@ def root(keeps: Callable[[Any], Any], low: Real, high: Real, steps: int = 0) -> 
     return np.asarray(low), np.asarray(high)
 
 
-def crossing(
-    keeps: Callable[[Array], Any], low: Array, high: Array, steps: int, most: int
-) -> tuple[Array, Array]:
+def crossing(keeps: Callable[[Array], Any], low: Array, high: Array, steps: int, most: int) -> tuple[Array, Array]:
     """The ends of `root` after so many halvings, to the bit, of a condition that broadcasts and changes once: of up to
     `most` places the middles of several halvings are asked together, along a first axis."""
     low, high = np.broadcast_arrays(low, high)

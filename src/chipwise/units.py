@@ -44,15 +44,7 @@ _SCALES: dict[str, dict[str, float]] = {
     "FLOP/s": _prefixed(_PREFIX, "FLOP/s", "FLOPS", "OPS", "OP/s"),
     "Hz": _prefixed(_PREFIX, "Hz"),
     "W": _prefixed(_PREFIX, "W"),
-    "1/s": {
-        "/s": 1.0,
-        "/min": 1 / 60.0,
-        "/h": 1 / 3600.0,
-        "/d": 1 / 86400.0,
-        "rps": 1.0,
-        "qps": 1.0,
-        "": 1.0,
-    },
+    "1/s": {"/s": 1.0, "/min": 1 / 60.0, "/h": 1 / 3600.0, "/d": 1 / 86400.0, "rps": 1.0, "qps": 1.0, "": 1.0},
     "": {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12},
 }
 """The suffixes that a dimension accepts, each with its factor to SI."""
@@ -120,17 +112,12 @@ def format_number(value: float, digits: int = 3) -> str:
 
 def format_bytes(value: float, digits: int = 3) -> str:
     """Decimal bytes with three significant digits: `141 GB`."""
-    return _scaled(
-        value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")], digits
-    )
+    return _scaled(value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")], digits)
 
 
 def format_flops(value: float, digits: int = 3) -> str:
     """Operations per second with three significant digits: `989 TFLOP/s`."""
-    steps = [
-        (10.0 ** (3 * n), f"{prefix}FLOP/s")
-        for n, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (0, ""))
-    ]
+    steps = [(10.0 ** (3 * n), f"{prefix}FLOP/s") for n, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (0, ""))]
     return _scaled(value, steps, digits)
 
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(
-        cls: type | None = None, /, *, eq: bool = True, frozen: bool = False, **options: bool
-    ) -> Any:
+    def dataclass(cls: type | None = None, /, *, eq: bool = True, frozen: bool = False, **options: bool) -> Any:
         """A class with the methods of `dataclasses.dataclass`, which takes the same options but those of order."""
         if cls is None:
             return partial(dataclass, eq=eq, frozen=frozen, **options)

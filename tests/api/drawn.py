@@ -145,9 +145,7 @@ def _answers(pairs: Sequence[tuple[EstimateRequest, AskedLoad]], refused: Counte
         return loads.closed(clients * scales) if clients is not None else loads.open(rates * scales)
 
     found = at(loads, SCALES)
-    bounds = bounds_of(
-        asks[0].context.found.graph, group, loads.engines, found.each(lambda v: v[:, SAME:NEAR])
-    )
+    bounds = bounds_of(asks[0].context.found.graph, group, loads.engines, found.each(lambda v: v[:, SAME:NEAR]))
     yield Answers(
         [pairs[i][0] for i in kept],
         asks,
@@ -202,13 +200,10 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
     # the load
     if a.rates is not None:
         yield from check(
-            "the answered rate is the asked one",
-            np.abs(p["requests_per_s"][:, SAME] / a.rates[:, 0] - 1.0) - 1e-6,
+            "the answered rate is the asked one", np.abs(p["requests_per_s"][:, SAME] / a.rates[:, 0] - 1.0) - 1e-6
         )
     if a.clients is not None:
-        yield from check(
-            "clients are those asked for", np.abs(p["concurrency"][:, SAME] / a.clients[:, 0] - 1) - 1e-6
-        )
+        yield from check("clients are those asked for", np.abs(p["concurrency"][:, SAME] / a.clients[:, 0] - 1) - 1e-6)
         seconds = p["ttft_s"] + (out - 1.0)[:, None] * p["tpot_s"]
         inside = (p["requests_per_s"] * seconds)[:, SAME] / a.clients[:, 0]
         yield from check("rate times time is the clients", 1.0 - 1e-5 - inside)
@@ -245,9 +240,7 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
     yield from check("tokens beat the peak", p["tokens_per_s"][:, SAME] / most - 1.0)
     for name in ("ttft_s", "tpot_s"):
         known = several | (name != "tpot_s")
-        beaten = np.where(
-            known, a.least[name] / np.where(p[name][:, SAME] > 0, p[name][:, SAME], 1.0) - 1.0, 0.0
-        )
+        beaten = np.where(known, a.least[name] / np.where(p[name][:, SAME] > 0, p[name][:, SAME], 1.0) - 1.0, 0.0)
         yield from check(f"{name} beats its roofline", beaten - 1e-9)
     # quantiles: NaN where only a simulation can say
     for name, found in zip(("ttft_s", "tpot_s"), np.swapaxes(a.tails, 0, 1), strict=True):

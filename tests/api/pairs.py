@@ -202,11 +202,7 @@ def _planned(asked: PlanRequest, report: PlanReport) -> Answer:
     first, saves = report.plans[0], report.saves
     least = report.cheapest or first
     cost = float(c.cost[0])
-    figures = {
-        "tokens_per_s": first.tokens_per_s.mid / first.chips,
-        "ttft_s": first.ttft_s.mid,
-        "pace": first.pace.mid,
-    }
+    figures = {"tokens_per_s": first.tokens_per_s.mid / first.chips, "ttft_s": first.ttft_s.mid, "pace": first.pace.mid}
     chance = 1.0 if first.chance is None else first.chance
     words = "; ".join(
         f"{p.chips}x {p.chip} {p.spread} {p.precision} {p.runtime} {'-' if p.chance is None else f'{p.chance:.3f}'}"
@@ -280,9 +276,7 @@ MANY = 4
 """Pairs of one question."""
 
 
-def _loosened(
-    draw: random.Random, verb: str, q: Question, changes: Mapping[str, Question | None]
-) -> Iterator[Pair]:
+def _loosened(draw: random.Random, verb: str, q: Question, changes: Mapping[str, Question | None]) -> Iterator[Pair]:
     """Some of the changes that make a question looser: values in place of its own, None for options left out."""
     for kind in draw.sample(sorted(changes), min(MANY, len(changes))):
         changed = {**q, **(changes[kind] or {})}
@@ -383,12 +377,7 @@ def _scarce(chips: list[str]) -> bool:
 def _batch(draw: random.Random) -> Iterator[Pair]:
     """A batch, or users at full load."""
     chips = draw.sample(CHIPS, draw.choice((1, 2)))
-    q: dict[str, Any] = {
-        "model": draw.choice(MODELS),
-        "chips": ",".join(chips),
-        **_lengths(draw),
-        "task": "batch",
-    }
+    q: dict[str, Any] = {"model": draw.choice(MODELS), "chips": ",".join(chips), **_lengths(draw), "task": "batch"}
     if draw.random() < 0.5:
         q |= {"tokens": draw.choice(("10M", "300M")), "deadline": draw.choice(("6h", "2d"))}
     if draw.random() < 0.4:
@@ -417,29 +406,16 @@ def _owned(draw: random.Random) -> Iterator[Pair]:
     chip = draw.choice(CHIPS)
     q: dict[str, Any] = {"model": draw.choice(MODELS), **_lengths(draw)}
     one = {**q, "task": "batch"}
-    yield Pair(
-        "owned",
-        ("plan", {**one, "chips": chip, "max_chips": 1}),
-        ("plan", {**one, "have": f"1x{chip}"}),
-        True,
-    )
+    yield Pair("owned", ("plan", {**one, "chips": chip, "max_chips": 1}), ("plan", {**one, "have": f"1x{chip}"}), True)
     count = draw.choice((2, 4, 8))
-    served = {
-        **q,
-        "rate": f"{10 ** draw.uniform(-0.7, 0.7):.3f}/s",
-        "tpot": _ms(10 ** draw.uniform(-2.0, -1.0)),
-    }
+    served = {**q, "rate": f"{10 ** draw.uniform(-0.7, 0.7):.3f}/s", "tpot": _ms(10 ** draw.uniform(-2.0, -1.0))}
     have = {**served, "have": f"{count}x{chip}"}
     yield Pair("more of the chip", ("plan", have), ("plan", {**have, "have": f"{2 * count}x{chip}"}))
     yield from _loosened(
         draw,
         "plan",
         have,
-        {
-            "looser tpot": {"tpot": "200ms"},
-            "lower confidence": {"confidence": "60%"},
-            "lower rate": {"rate": "0.1/s"},
-        },
+        {"looser tpot": {"tpot": "200ms"}, "lower confidence": {"confidence": "60%"}, "lower rate": {"rate": "0.1/s"}},
     )
 
 

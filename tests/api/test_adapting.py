@@ -119,10 +119,7 @@ def test_counts_may_be_arrays(step: PassTimes) -> None:
         "num_decode_requests": n[1],
         "sum_decode_kv_tokens": n[1] * 900,
     }
-    alone = [
-        step.estimate_forward_pass_time_ms(fpm({k: int(v[i]) for k, v in columns.items()}))
-        for i in range(100)
-    ]
+    alone = [step.estimate_forward_pass_time_ms(fpm({k: int(v[i]) for k, v in columns.items()})) for i in range(100)]
     assert step.estimate_forward_pass_time_ms(fpm(columns)) == pytest.approx(alone, rel=1e-9)
 
 
@@ -156,17 +153,12 @@ WIDER = make_dataclass("WIDER", [("extend_length", int, 1), ("past_kv_length", i
             lambda s: s.estimate_forward_pass_time_ms(fpm(DECODES, {"extend_lengths": [1]})),
             "1 extend_lengths and 0 past",
         ),
-        (
-            lambda s: s.estimate_forward_pass_time_ms({"scheduled_requests": None}),
-            "scheduled_requests: NoneType",
-        ),
+        (lambda s: s.estimate_forward_pass_time_ms({"scheduled_requests": None}), "scheduled_requests: NoneType"),
         (lambda s: s.estimate_forward_pass_time_ms([]), "no metrics"),
         (lambda s: s.estimate_forward_pass_time_ms(["{}"]), "not a dictionary"),
     ],
 )
-def test_what_no_contract_says_is_refused_by_name(
-    step: PassTimes, ask: Callable[[PassTimes], Any], names: str
-) -> None:
+def test_what_no_contract_says_is_refused_by_name(step: PassTimes, ask: Callable[[PassTimes], Any], names: str) -> None:
     with pytest.raises(ChipwiseError, match=names) as caught:
         ask(step)
     assert isinstance(caught.value, UnknownNameError | UsageError)

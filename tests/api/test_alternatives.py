@@ -52,9 +52,7 @@ def test_levers_save_enough_and_stand_by_what_they_save(report: PlanReport) -> N
 
 
 def test_what_was_asked_already_is_no_lever() -> None:
-    told = cw.plan(
-        LLAMA, **ASKED, prefix_hit="50%", speculate="accept=0.7,draft=3", kv="fp8", precision="fp8"
-    )
+    told = cw.plan(LLAMA, **ASKED, prefix_hit="50%", speculate="accept=0.7,draft=3", kv="fp8", precision="fp8")
     said = " ".join(lever.options for lever in told.levers)
     assert not any(name in said for name in ("prefix-hit", "speculate", "kv"))
 
@@ -71,11 +69,7 @@ def test_chips_without_a_price_have_no_levers() -> None:
         ("Qwen/Qwen3-32B", "fp8", "Qwen/Qwen3-32B-FP8"),  # of those who made it, not RedHatAI's
         ("Qwen/Qwen3-235B-A22B", "fp8", "Qwen/Qwen3-235B-A22B-FP8"),  # not that of its successor
         ("Qwen/Qwen3-32B", "int4", "Qwen/Qwen3-32B-AWQ"),
-        (
-            "meta-llama/Llama-4-Scout-17B-16E-Instruct",
-            "fp8",
-            "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic",
-        ),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "fp8", "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic"),
         ("Qwen/Qwen3-32B-Thinking", "fp8", ""),  # other weights
         ("Qwen/Qwen3-235B-A22B", "int4", "Qwen/Qwen3-235B-A22B-GPTQ-Int4"),  # by the table of checkpoints
         ("deepseek-ai/DeepSeek-V3.2", "nvfp4", "nvidia/DeepSeek-V3.2-NVFP4"),
@@ -124,7 +118,5 @@ def test_two_changes_that_keep_the_targets_are_asked_together() -> None:
     assert "nvidia/DeepSeek-R1-NVFP4" in both.words  # in the format of the chip, and who has published it
     assert both.saves > max(one.saves for one in alone)
     asked["runtime"] = report.plans[0].runtime
-    changed = cw.plan(model, chips=chips, **asked, precision="nvfp4", speculate="accept=0.82,draft=1").plans[
-        0
-    ]
+    changed = cw.plan(model, chips=chips, **asked, precision="nvfp4", speculate="accept=0.82,draft=1").plans[0]
     assert (changed.chips, changed.spread) == (both.chips, both.spread)

@@ -48,9 +48,7 @@ def test_without_a_deadline_one_replica_works_as_long_as_it_takes() -> None:
 
 
 def test_chips_that_one_has_are_all_put_to_work() -> None:
-    mine = cw.plan(MODEL, task="batch", tokens="100M", deadline="24h", have="4xh100", evidence="none").plans[
-        0
-    ]
+    mine = cw.plan(MODEL, task="batch", tokens="100M", deadline="24h", have="4xh100", evidence="none").plans[0]
     assert mine.chips == 4
     assert mine.job.usd is None
     assert mine.chance > 0.9
@@ -114,9 +112,7 @@ def test_limits_without_a_job_are_refused(given: dict[str, object], what: str, f
 
 
 def small(tokens: str, **more):  # type: ignore[no-untyped-def]
-    return cw.plan(MODEL, task="batch", tokens=tokens, chips="h100-sxm5-80gb", evidence="none", **more).plans[
-        0
-    ]
+    return cw.plan(MODEL, task="batch", tokens=tokens, chips="h100-sxm5-80gb", evidence="none", **more).plans[0]
 
 
 def test_one_request_takes_as_long_as_one_request() -> None:

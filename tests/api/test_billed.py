@@ -74,7 +74,5 @@ def test_a_job_of_a_network_takes_no_more_replicas_than_find_a_sample() -> None:
 def test_training_uses_the_machines_that_it_pays_for() -> None:
     found = cw.train("Qwen/Qwen3-8B", chips="trainium1", tokens="10M", task="finetune", method="lora").plans
     assert max(p.chips for p in found) == max(p.price.billed for p in found if p.price)
-    few = cw.train(
-        "Qwen/Qwen3-0.6B", chips="trainium1", tokens="10M", task="finetune", method="lora", max_chips=4
-    )
+    few = cw.train("Qwen/Qwen3-0.6B", chips="trainium1", tokens="10M", task="finetune", method="lora", max_chips=4)
     assert all(p.chips <= 4 for p in few.plans)

@@ -24,9 +24,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
         talk = i * 7 % 40
         ids = said.setdefault(talk, [])
         ids += range(1000 * talk + len(ids), 1000 * talk + len(ids) + 4)
-        lines.append(
-            {"timestamp": 700 * i, "input_length": 512 * len(ids), "output_length": 50, "hash_ids": [*ids]}
-        )
+        lines.append({"timestamp": 700 * i, "input_length": 512 * len(ids), "output_length": 50, "hash_ids": [*ids]})
     kept = tmp_path_factory.mktemp("logs") / "talks.jsonl"
     kept.write_text("\n".join(map(json.dumps, lines)))
     return str(kept)

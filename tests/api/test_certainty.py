@@ -14,21 +14,12 @@ from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.preferences import preferences
 from chipwise.report.plans import PlanRecord, PlanReport
 
-DEAR = {
-    "model": "zai-org/GLM-4.6",
-    "rate": "5/s",
-    "in_": 4000,
-    "out": 800,
-    "provider": "gcp",
-    "chips": "h200",
-}
+DEAR = {"model": "zai-org/GLM-4.6", "rate": "5/s", "in_": 4000, "out": 800, "provider": "gcp", "chips": "h200"}
 """Targets that nobody named, of which the last points of certainty cost half as much again."""
 
 
 def asking(**asked: Any) -> PlanRequest:
-    question = read_request(
-        "plan", {"evidence": "none", **{name.rstrip("_"): value for name, value in asked.items()}}
-    )
+    question = read_request("plan", {"evidence": "none", **{name.rstrip("_"): value for name, value in asked.items()}})
     assert isinstance(question, PlanRequest)
     return question
 
@@ -99,13 +90,7 @@ def test_tight_targets_near_their_reach_ask_for_no_absurd_fleets() -> None:
     "asked",
     [
         {"model": "google/gemma-3-27b-it", "images": "896x896", "have": "4xl40s", "rate": "2/s"},
-        {
-            "model": "Qwen/Qwen3-235B-A22B",
-            "rate": "2/s",
-            "max_usd_per_h": 5,
-            "chips": "mi300x",
-            "precision": "fp8",
-        },
+        {"model": "Qwen/Qwen3-235B-A22B", "rate": "2/s", "max_usd_per_h": 5, "chips": "mi300x", "precision": "fp8"},
     ],
 )
 def test_who_owns_chips_or_has_a_budget_gets_the_nearest_plan(asked: dict[str, Any]) -> None:

@@ -39,20 +39,14 @@ def report() -> PlanReport:
     return cw.plan(LLAMA, **ASKED)  # type: ignore[no-any-return]
 
 
-def test_an_api_costs_what_its_tokens_cost_and_breaks_even_where_both_cost_the_same(
-    report: PlanReport,
-) -> None:
+def test_an_api_costs_what_its_tokens_cost_and_breaks_even_where_both_cost_the_same(report: PlanReport) -> None:
     first, asked = report.plans[0], report.workload
     cheapest = report.apis[0]
-    usd = (
-        asked.prompt_tokens * cheapest.usd_per_million_in + asked.output_tokens * cheapest.usd_per_million_out
-    ) / 1e6
+    usd = (asked.prompt_tokens * cheapest.usd_per_million_in + asked.output_tokens * cheapest.usd_per_million_out) / 1e6
     assert cheapest.usd_per_request == pytest.approx(usd)
     assert cheapest.usd_per_h == pytest.approx(3600.0 * 10.0 * usd)
     even = first.price.mid / 3600.0 / usd
-    assert cheapest.break_even_per_s == (
-        pytest.approx(even) if even <= first.largest_requests_per_s else None
-    )
+    assert cheapest.break_even_per_s == (pytest.approx(even) if even <= first.largest_requests_per_s else None)
     dear = replace(first, price=replace(first.price, mid=3599.0 * first.largest_requests_per_s * usd))
     (found, *_), (none, *_) = (
         apis(replace(dear, largest_requests_per_s=part * dear.largest_requests_per_s), LLAMA, LOAD, DAY)
@@ -113,14 +107,8 @@ def test_owning_costs_what_the_other_does_at_the_use_that_is_named(report: PlanR
 def test_an_api_is_called_where_it_costs_less_by_more_than_a_change_is_worth(report: PlanReport) -> None:
     first, api = report.plans[0], report.apis[0]
     even = first.price.mid / 3600.0 / 10.0
-    for part, choice in (
-        (1.0 - preferences().worth, "api"),
-        (1.0 - 0.9 * preferences().worth, "rent"),
-        (2.0, "rent"),
-    ):
-        found = decision(
-            (first,), (replace(api, usd_per_request=0.999999 * part * even),), Pricing(), LOAD, DAY
-        )
+    for part, choice in ((1.0 - preferences().worth, "api"), (1.0 - 0.9 * preferences().worth, "rent"), (2.0, "rent")):
+        found = decision((first,), (replace(api, usd_per_request=0.999999 * part * even),), Pricing(), LOAD, DAY)
         assert found is not None
         assert found.choice == choice, part
     assert decision((first,), (), Pricing(), LOAD, DAY).choice == "rent"
@@ -148,9 +136,7 @@ def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanRepo
         f"Call an API: $1,230 a month at this load, {api.model} at {api.provider} (price of {api.date}"
     )
     assert own is not None
-    said = " ".join(
-        said_of(replace(report.decision, choice="rent", rent_usd_per_month=2.0 * own.usd_per_month), api)
-    )
+    said = " ".join(said_of(replace(report.decision, choice="rent", rent_usd_per_month=2.0 * own.usd_per_month), api))
     assert said.startswith("Rent, or buy if the load lasts, 8x h100 with vllm (tp4): $")
     assert " a month at this load, about $25/h at a, price of 2026-10-10. Alternatives: $" in said
     assert f"4 years, cheaper than rent above {own.above_rent:.0%} use" in said
@@ -161,8 +147,7 @@ def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanRepo
     assert "dearer than rent at any use" in said
     idle = replace(own, chips=8, used=3, hosts=1)
     assert (
-        "for 8 chips with host, of which 3 work,"
-        in said_of(replace(report.decision, choice="rent", own=idle), api)[1]
+        "for 8 chips with host, of which 3 work," in said_of(replace(report.decision, choice="rent", own=idle), api)[1]
     )
     alone = replace(report.decision, choice="rent", own=None, api_usd_per_month=None)
     assert "Alternatives" not in " ".join(said_of(alone, None))
@@ -170,9 +155,7 @@ def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanRepo
 
 def test_a_price_older_than_a_month_says_so(report: PlanReport) -> None:
     assert report.decision is not None
-    young, old = (
-        replace(report.decision, choice="own", rent_date="2026-10-10", rent_age_days=n) for n in (30, 31)
-    )
+    young, old = (replace(report.decision, choice="own", rent_date="2026-10-10", rent_age_days=n) for n in (30, 31))
     assert "rented (price of 2026-10-10)" in " ".join(said_of(young, None))
     assert "rented (price of 2026-10-10, 31 days old)" in " ".join(said_of(old, None))
     api = replace(report.apis[0], date="2026-05-21", age_days=191)
@@ -210,9 +193,8 @@ def test_a_chip_that_nobody_rents_out_carries_the_price_of_its_vendors_tokens() 
     asked = cw.plan(LLAMA, rate="2/s", chips="h100,wse3-cs3", evidence="none")
     assert {p.chip for p in asked.plans if p.price is None} == {"wse3-cs3"}
     api = next(api for api in asked.apis if api.chip == "wse3-cs3")
-    assert (
-        f"wse3-cs3, not for rent: cerebras sells {api.model} at ${api.usd_per_million_in:g} in"
-        in " ".join(str(asked).split())
+    assert f"wse3-cs3, not for rent: cerebras sells {api.model} at ${api.usd_per_million_in:g} in" in " ".join(
+        str(asked).split()
     )
 
 
@@ -246,10 +228,7 @@ def test_spot_and_on_demand_stand_side_by_side(report: PlanReport) -> None:
         assert words in said
     dear, cheap = (
         " ".join(
-            said_of(
-                replace(rent, supply=replace(rent.supply, other_usd_per_month=x * rent.rent_usd_per_month)),
-                None,
-            )
+            said_of(replace(rent, supply=replace(rent.supply, other_usd_per_month=x * rent.rent_usd_per_month)), None)
         )
         for x in (1.0, 0.5)
     )
@@ -279,9 +258,7 @@ def test_where_nobody_sells_the_chips_of_the_first_plan_another_is_owned(report:
 def test_what_is_owned_is_the_cheapest_to_own_of_all_that_keep_the_targets() -> None:
     with on_the_day():
         rented = cw.plan("meta-llama/Llama-3.1-70B", rate="10/s", chips="b200-sxm,h100", evidence="none")
-        bought = cw.plan(
-            "meta-llama/Llama-3.1-70B", rate="10/s", chips="b200-sxm,h100", price="own", evidence="none"
-        )
+        bought = cw.plan("meta-llama/Llama-3.1-70B", rate="10/s", chips="b200-sxm,h100", price="own", evidence="none")
     assert rented.plans[0].chip != bought.plans[0].chip
     assert rented.decision.own.machines == bought.plans[0].machines
     assert rented.decision.own.usd_per_month == pytest.approx(bought.decision.own.usd_per_month)
@@ -291,9 +268,7 @@ def test_what_is_owned_is_the_cheapest_to_own_of_all_that_keep_the_targets() -> 
 def test_what_is_owned_costs_no_more_than_the_first_plan_of_one_who_buys(asked: tuple[str, str]) -> None:
     model, rate = asked
     with on_the_day():
-        rented, bought = (
-            cw.plan(model, rate=rate, price=price, evidence="none") for price in ("rent", "own")
-        )
+        rented, bought = (cw.plan(model, rate=rate, price=price, evidence="none") for price in ("rent", "own"))
     own, first = rented.decision.own, bought.plans[0]
     assert own.usd_per_month <= HOURS_PER_MONTH * first.price.mid * (1.0 + 1e-9)
     assert bought.decision.rent_usd_per_month == pytest.approx(rented.decision.rent_usd_per_month)
@@ -339,9 +314,7 @@ def test_certainty_that_is_most_of_a_plan_is_said_with_the_plan_that_has_less(re
 def test_models_that_only_read_have_prices_of_apis() -> None:
     """A thousand texts of 256 tokens a second, at a cent per million tokens."""
     with on_the_day():
-        asked = cw.plan(
-            "Qwen/Qwen3-Embedding-8B", rate="1000/s", settings="tokens=256", chips="h100", evidence="none"
-        )
+        asked = cw.plan("Qwen/Qwen3-Embedding-8B", rate="1000/s", settings="tokens=256", chips="h100", evidence="none")
     cheapest = asked.apis[0]
     assert (cheapest.provider, cheapest.usd_per_million_out) == ("nebius", 0.0)
     assert cheapest.usd_per_h == pytest.approx(3600.0 * 1000.0 * 256.0 * 0.01e-6)

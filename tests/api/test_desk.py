@@ -134,10 +134,7 @@ def test_unlike_cards_share_layers() -> None:
 
 def test_more_on_the_host_is_slower_and_too_much_is_refused() -> None:
     times = [
-        float(
-            plan(DENSE, "rtx-4090", host_memory="64GB", precision="q4_k_m", offload=f"gpu-layers={n}").tpot_s
-            or 0
-        )
+        float(plan(DENSE, "rtx-4090", host_memory="64GB", precision="q4_k_m", offload=f"gpu-layers={n}").tpot_s or 0)
         for n in (40, 30, 20)
     ]
     assert times == sorted(times)
@@ -196,9 +193,7 @@ def test_software_that_shares_does_nothing_alone() -> None:
 
 def test_a_share_takes_of_every_rate() -> None:
     chip, less = get_chip("rtx-4090"), Share(0.6, 16e9).of(get_chip("rtx-4090"))
-    assert {n: r / chip.matrix[n] for n, r in less.matrix.items()} == pytest.approx(
-        dict.fromkeys(chip.matrix, 0.6)
-    )
+    assert {n: r / chip.matrix[n] for n, r in less.matrix.items()} == pytest.approx(dict.fromkeys(chip.matrix, 0.6))
     assert (less.memory.bytes_per_s or 0) == pytest.approx(0.6 * (chip.memory.bytes_per_s or 0))
     assert less.memory.usable_bytes == 16e9
     assert Share().of(chip) is chip
@@ -292,8 +287,7 @@ def test_local_walks_formats_and_contexts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "model"),
-    [("2xm3-ultra:512gb", "Kimi-K2-Thinking"), ("2xdgx-spark", "Qwen3-235B-A22B-Instruct-2507")],
+    ("machine", "model"), [("2xm3-ultra:512gb", "Kimi-K2-Thinking"), ("2xdgx-spark", "Qwen3-235B-A22B-Instruct-2507")]
 )
 def test_joined_machines_share_layers_of_what_one_does_not_hold(machine: str, model: str) -> None:
     asked = {"precision": "q4_k_m", "min_tps": 2}
@@ -457,13 +451,7 @@ def test_one_user_is_told_how_surely_a_target_holds() -> None:
 
 
 def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:
-    asked = {
-        "task": "local",
-        "have": "rtx-4080,rtx-5090",
-        "share": "gpu=60%,memory=8GB",
-        "in_": 1500,
-        "out": 100,
-    }
+    asked = {"task": "local", "have": "rtx-4080,rtx-5090", "share": "gpu=60%,memory=8GB", "in_": 1500, "out": 100}
     free = cw.plan("Qwen/Qwen3-8B", evidence="none", runtime="llama.cpp", **asked)
     together = next(p for p in free.plans if p.parts)
     with pytest.raises(InfeasibleError) as refused:

@@ -19,9 +19,7 @@ def test_attention_replicas_of_a_dense_model_are_replicas() -> None:
 
 
 def test_a_text_longer_than_the_model_is_answered_with_a_note_where_positions_are_computed() -> None:
-    report = chipwise.estimate(
-        "meta-llama/Llama-2-7b-hf", chip="h100-sxm5-80gb", in_=6000, out=1000, concurrency=1
-    )
+    report = chipwise.estimate("meta-llama/Llama-2-7b-hf", chip="h100-sxm5-80gb", in_=6000, out=1000, concurrency=1)
     assert any("positions have to be scaled" in note for note in report.assumptions)
     with pytest.raises(UsageError, match=r"more than .* can read"):
         chipwise.estimate("facebook/opt-1.3b", chip="h100-sxm5-80gb", in_=6000, out=1000, concurrency=1)

@@ -35,9 +35,7 @@ def figures(plan: dict[str, Any]) -> list[float] | None:
     dollars = job["usd"]["mid"] if job.get("usd") else plan["price"]["mid"]
     hours = job["hours"]["mid"] if job.get("hours") else 0.0
     times = [plan[name]["mid"] for name in ("ttft_s", "tpot_s", "request_s", "e2e_s") if plan.get(name)]
-    basis = next(
-        (plan[n]["basis"] for n in ("tpot_s", "ttft_s", "request_s", "time") if plan.get(n)), "modelled"
-    )
+    basis = next((plan[n]["basis"] for n in ("tpot_s", "ttft_s", "request_s", "time") if plan.get(n)), "modelled")
     stale, one = plan["price"]["stale"], plan["price"].get("sellers") == 1
     doubt = BETTER_FOUNDED.index(basis) if basis in BETTER_FOUNDED else len(BETTER_FOUNDED)
     return [dollars, hours, *times, 1.0 - (plan.get("chance") or 1.0), float(doubt), float(stale), float(one)]
@@ -62,9 +60,7 @@ def test_a_question_is_answered_as_one_would_sign(question: str, run: Run) -> No
         if not plans:
             return
         first, *others = (figures(p) for p in plans)
-        better = [
-            p["rank"] for p, f in zip(plans[1:], others, strict=True) if first and f and dominates(f, first)
-        ]
+        better = [p["rank"] for p, f in zip(plans[1:], others, strict=True) if first and f and dominates(f, first)]
         assert better == [], better
         alone = (plans[0].get("price") or {}).get("sellers") == 1 and "--provider" not in words
         if alone and done.json.get("decision"):

@@ -34,16 +34,13 @@ def test_the_first_token_waits_for_the_tower_beyond_its_tokens() -> None:
 
 @pytest.mark.parametrize("load", [{"concurrency": 64}, {"concurrency": None}])
 def test_more_pictures_serve_fewer_requests(load: dict[str, Any]) -> None:
-    rates = [
-        answer(in_=500, images=images, **load).tokens_per_s.mid for images in (None, "336x336", "4*1280x720")
-    ]
+    rates = [answer(in_=500, images=images, **load).tokens_per_s.mid for images in (None, "336x336", "4*1280x720")]
     assert rates == sorted(rates, reverse=True)
     assert rates[2] < 0.9 * rates[0]
 
 
 @pytest.mark.parametrize(
-    ("width", "height", "tiles"),
-    [(336, 336, 1), (300, 200, 1), (672, 336, 3), (1024, 1024, 17), (4096, 2048, 16)],
+    ("width", "height", "tiles"), [(336, 336, 1), (300, 200, 1), (672, 336, 3), (1024, 1024, 17), (4096, 2048, 16)]
 )
 def test_llama_4_cuts_pictures_into_tiles(width: int, height: int, tiles: int) -> None:
     tower = load("meta-llama/Llama-4-Scout-17B-16E-Instruct").graph.model.towers[0]
@@ -80,9 +77,7 @@ def test_pictures_that_cross_attention_reads_are_refused_and_text_is_not() -> No
         cw.estimate(model, chip="h100", images="560x560")
 
 
-@pytest.mark.parametrize(
-    "name", ["google/gemma-4-e2b-it", "google/gemma-4-e4b-it", "LiquidAI/LFM2.5-VL-1.6B"]
-)
+@pytest.mark.parametrize("name", ["google/gemma-4-e2b-it", "google/gemma-4-e4b-it", "LiquidAI/LFM2.5-VL-1.6B"])
 def test_small_models_that_people_show_pictures_see_them(name: str) -> None:
     (tower,) = load(name).graph.model.towers
     assert picture(tower, 1024, 1024)[1] > 0
@@ -106,9 +101,7 @@ def test_engines_with_the_tower_in_a_file_of_its_own_load_it_for_pictures() -> N
 
 def test_a_desk_loads_the_tower_where_it_is_to_see() -> None:
     def first(**more: Any) -> Any:
-        return cw.local(
-            have="rtx-5060-ti-16gb", models="Qwen/Qwen3.8-27B", precision="q3_k_m", **more
-        ).models[0]
+        return cw.local(have="rtx-5060-ti-16gb", models="Qwen/Qwen3.8-27B", precision="q3_k_m", **more).models[0]
 
     told, seen = first(), first(use="vision")
     assert seen.memory_bytes - told.memory_bytes > 5e8

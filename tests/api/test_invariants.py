@@ -38,11 +38,7 @@ FOUND = tuple(
             "a100-sxm4-40gb",
             {"tp": 2, "replicas": 3, "in_": "116", "out": "300", "runtime": "trtllm"},
         ),
-        (
-            "meta-llama/Llama-3.1-70B",
-            "a30",
-            {"tp": 2, "replicas": 3, "in_": "270", "out": "30", "precision": "int4"},
-        ),
+        ("meta-llama/Llama-3.1-70B", "a30", {"tp": 2, "replicas": 3, "in_": "270", "out": "30", "precision": "int4"}),
         # passes with prompts that took longer with fewer sequences
         (
             "Qwen/Qwen3-30B-A3B",
@@ -50,17 +46,9 @@ FOUND = tuple(
             {"tp": 2, "pp": 4, "replicas": 3, "in_": "39", "out": "300", "precision": "bf16"},
         ),
         ("Qwen/Qwen3-30B-A3B", "ascend-910b", {"tp": 2, "pp": 4, "in_": "38", "out": "30"}),
-        (
-            "Qwen/Qwen3-30B-A3B",
-            "h100-pcie-80gb",
-            {"replicas": 3, "concurrency": 254.8, "in_": "180", "out": "30"},
-        ),
+        ("Qwen/Qwen3-30B-A3B", "h100-pcie-80gb", {"replicas": 3, "concurrency": 254.8, "in_": "180", "out": "30"}),
         # queues close to what engines carry
-        (
-            "meta-llama/Llama-3.1-8B",
-            "tpu-v5p",
-            {"tp": 2, "replicas": 3, "rate": "2.5/s", "in_": "16202", "out": "300"},
-        ),
+        ("meta-llama/Llama-3.1-8B", "tpu-v5p", {"tp": 2, "replicas": 3, "rate": "2.5/s", "in_": "16202", "out": "300"}),
         (
             "meta-llama/Llama-3.1-8B",
             "gb10-dgx-spark",
@@ -192,9 +180,7 @@ def test_no_pass_is_faster_than_memory() -> None:
         if p.tpot_s is None or "A3B" in q.model or "gpt-oss" in q.model or "DeepSeek" in q.model:
             continue
         chip = get_chip(p.chip)
-        weights = (
-            sum(v for k, v in p.memory.items.items() if k.startswith("weights")) * p.layout.tp * p.layout.pp
-        )
+        weights = sum(v for k, v in p.memory.items.items() if k.startswith("weights")) * p.layout.tp * p.layout.pp
         device = Device.of(chip)
         rate = float(np.asarray(device.memory_bytes_per_s)) * p.layout.tp
         # the table of embeddings is looked up, up to an eighth of the smallest model
@@ -241,14 +227,9 @@ def test_more_bandwidth_is_never_slower() -> None:
         same, more = (again(q, set_=f"hbm={x * per_chip / 1e12:.9f}TB/s", **load) for x in (1.0, 1.5))
         assert same is not None, named(q)
         assert more is not None, named(q)
-        assert more.tokens_per_s.mid >= same.tokens_per_s.mid * (1 - 5e-3), named(
-            q
-        )  # between points of the grid
+        assert more.tokens_per_s.mid >= same.tokens_per_s.mid * (1 - 5e-3), named(q)  # between points of the grid
         # who is answered sooner asks sooner: more of the prompts meet each other, but a whole answer is never later
-        whole = [
-            x.ttft_s.mid + (0.0 if x.tpot_s is None else (float(q.out) - 1) * x.tpot_s.mid)
-            for x in (same, more)
-        ]
+        whole = [x.ttft_s.mid + (0.0 if x.tpot_s is None else (float(q.out) - 1) * x.tpot_s.mid) for x in (same, more)]
         assert whole[1] <= whole[0] * (1 + 8e-2), named(q)  # requests of two output tokens meet in bursts
 
 

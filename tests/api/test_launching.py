@@ -46,13 +46,7 @@ CHIP = "h100-sxm5-80gb"
 def served(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = str(tmp_path_factory.mktemp("served") / "a.json")
     asked = EstimateRequest(
-        model=MODEL,
-        chip="h100-sxm5-80gb",
-        tp=4,
-        precision="fp8",
-        in_="5000",
-        out="900",
-        policy="memory_share=0.85",
+        model=MODEL, chip="h100-sxm5-80gb", tp=4, precision="fp8", in_="5000", out="900", policy="memory_share=0.85"
     )
     save("estimate", asked, file)
     return file
@@ -61,11 +55,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = str(tmp_path_factory.mktemp("trained") / "a.json")
-    save(
-        "train",
-        TrainRequest(model="meta-llama/Llama-3.1-8B", chips=CHIP, counts="64", tokens="10B"),
-        file,
-    )
+    save("train", TrainRequest(model="meta-llama/Llama-3.1-8B", chips=CHIP, counts="64", tokens="10B"), file)
     return file
 
 
@@ -110,9 +100,7 @@ def test_the_weights_of_the_plan_are_served(
 def test_the_check_says_what_its_client_should_measure(tmp_path: Path) -> None:
     """At a number of requests in flight vLLM's client starts them all at once: the first tokens wait for each other."""
     file = str(tmp_path / "a.json")
-    asked = EstimateRequest(
-        model="meta-llama/Llama-3.1-8B", chip=CHIP, concurrency=64.0, in_="4000", out="200"
-    )
+    asked = EstimateRequest(model="meta-llama/Llama-3.1-8B", chip=CHIP, concurrency=64.0, in_="4000", out="200")
     plain = save("estimate", asked, file).report.plans[0].ttft_s.mid
     burst = replace(asked, harness="vllm-bench").run().plans[0].ttft_s.mid
     assert burst > 1.2 * plain
@@ -132,9 +120,7 @@ def test_a_training_plan(trained: str) -> None:
     assert f"--parallelism.tensor_parallel_degree {spec.tp}" in train.text
     assert "--training.steps 30" in verify.text
     plan = open_saved(trained).report["plans"][0]
-    assert spec.save_steps * plan["step_s"]["mid"] == pytest.approx(
-        plan["checkpoint_s"], abs=plan["step_s"]["mid"]
-    )
+    assert spec.save_steps * plan["step_s"]["mid"] == pytest.approx(plan["checkpoint_s"], abs=plan["step_s"]["mid"])
 
 
 def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
@@ -199,10 +185,7 @@ def test_sglang_is_told_what_its_reserve_leaves(tmp_path: Path) -> None:
         chip = find_chip("h100-sxm5-80gb")
         policies = get_runtime("sglang").policies_on(chip)
         model = account(
-            shard(load("meta-llama/Llama-3.1-8B").graph, Layout()),
-            policies,
-            chip.memory.usable_bytes or 0.0,
-            1.0,
+            shard(load("meta-llama/Llama-3.1-8B").graph, Layout()), policies, chip.memory.usable_bytes or 0.0, 1.0
         )
     weights = float(model.of("weights"))
     free = (chip.memory.usable_bytes or 0.0) - policies.context_bytes
@@ -239,9 +222,7 @@ def test_neuron_counts_cores(tmp_path: Path) -> None:
 def test_latent_attention_in_stages_that_no_number_divides(tmp_path: Path) -> None:
     file = str(tmp_path / "a.json")
     layout = "tp=4,pp=32,ep=16"
-    asked = TrainRequest(
-        model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B", layout=layout
-    )
+    asked = TrainRequest(model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B", layout=layout)
     save("train", asked, file)
     spec = spec_of(open_saved(file))
     assert isinstance(spec, TrainSpec)
@@ -319,13 +300,7 @@ def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: P
         pytest.skip("it is configured to train adapters")
     fixed = {"automodel": "zero=3", "torchtune": "zero=3", "unsloth": "recompute=full,zero=0"}.get(target, "")
     asked = TrainRequest(
-        model=model,
-        task="finetune",
-        chips=CHIP,
-        counts="8",
-        tokens="100M",
-        method=method,
-        layout=fixed or None,
+        model=model, task="finetune", chips=CHIP, counts="8", tokens="100M", method=method, layout=fixed or None
     )
     save("train", asked, file)
     spec = spec_of(open_saved(file))
@@ -333,17 +308,13 @@ def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: P
     text = next(f.text for f in launch(file, target) if f.name == "train.sh")
     if target in ("axolotl", "automodel"):
         told = yaml.safe_load(text.split("<<'END'\n")[1].split("END\n")[0])
-        told |= {
-            name: value for part in told.values() if isinstance(part, dict) for name, value in part.items()
-        }
+        told |= {name: value for part in told.values() if isinstance(part, dict) for name, value in part.items()}
     else:
         words = [w for w in shlex.split(text, comments=True) if w != "\n"]
         pairs = [w.split("=", 1) for w in words if re.match(r"\w[\w.]*=", w)]
         told = {a.lstrip("-"): b for a, b in pairwise(words) if a.startswith("--")} | dict(pairs)
     if target == "automodel":
-        told["gradient_accumulation_steps"] = told["global_batch_size"] // (
-            told["local_batch_size"] * spec.dp
-        )
+        told["gradient_accumulation_steps"] = told["global_batch_size"] // (told["local_batch_size"] * spec.dp)
     micro = ("local_batch_size", "micro_batch_size", "per_device_train_batch_size", "batch_size")
     passes, steps = "gradient_accumulation_steps", ("max_steps", "max_steps_per_epoch")
     per_rank = int(next(told[name] for name in micro if name in told)) * int(told[passes])
@@ -381,9 +352,7 @@ def test_files_are_written_whole_or_not_at_all(served: str, tmp_path: Path, run:
         (("--for", "vllm", "--plan", "7"), 2, "no plan 7"),
     ],
 )
-def test_what_cannot_be_launched(
-    served: str, run: Run, arguments: tuple[str, ...], code: int, words: str
-) -> None:
+def test_what_cannot_be_launched(served: str, run: Run, arguments: tuple[str, ...], code: int, words: str) -> None:
     assert words in run("launch", served, *arguments).refused(code)
 
 
@@ -443,12 +412,7 @@ STARTED = [t.id for t in all_software(Trainer).values() if t.tool]
 def planned(trainer: str, **changes: str) -> Saved:
     row = get_trainer(trainer)
     tuning = row.tool in TUNERS
-    chips = {
-        "primus": "mi300x",
-        "neuronx": "trainium2",
-        "optimum-habana": "gaudi3",
-        "gaudi-megatron": "gaudi3",
-    }
+    chips = {"primus": "mi300x", "neuronx": "trainium2", "optimum-habana": "gaudi3", "gaudi-megatron": "gaudi3"}
     chip = "tpu-v5p" if row.runs_on == ("tpu",) else chips.get(trainer.removesuffix("-tuned"), CHIP)
     asked = {"seq": "8192"} if trainer == "axlearn" else {}
     request = TrainRequest(
@@ -481,13 +445,7 @@ def test_a_plan_can_be_launched_as_it_is_planned(trainer: str) -> None:
 def test_what_is_planned_for_an_objective_can_be_started(model: str, method: str, objective: str) -> None:
     """No trainer comes first that no launch file tells the objective."""
     request = TrainRequest(
-        model=model,
-        task="finetune",
-        method=method,
-        objective=objective,
-        chips=CHIP,
-        counts="8",
-        tokens="100M",
+        model=model, task="finetune", method=method, objective=objective, chips=CHIP, counts="8", tokens="100M"
     )
     saved = answered("train", request).saved
     target = "trl" if objective == "dpo" else "sentence-transformers"

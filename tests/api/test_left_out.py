@@ -15,12 +15,7 @@ BATCHES = (1, 4, 16, 64)
 
 @pytest.mark.parametrize(
     ("model", "chip"),
-    [
-        ("resnet50", "h100-sxm5-80gb"),
-        ("mobilenet_v2", "l4"),
-        ("bert-large", "mi300x"),
-        ("sdxl", "a100-sxm4-80gb"),
-    ],
+    [("resnet50", "h100-sxm5-80gb"), ("mobilenet_v2", "l4"), ("bert-large", "mi300x"), ("sdxl", "a100-sxm4-80gb")],
 )
 def test_the_batch_of_a_network(model: str, chip: str) -> None:
     asked = {"task": "batch", "chips": chip}

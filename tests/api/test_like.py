@@ -29,16 +29,7 @@ SMALL = "Qwen/Qwen2.5-0.5B"
 CHAT = Workload(task="local", prompt_tokens=1000, output_tokens=300)
 
 # Offers and published results name chips of the catalogue: what one has oneself has no price and no row of its own.
-OF_OTHERS = {
-    "price",
-    "usd",
-    "usd_per_million_in",
-    "usd_per_million_out",
-    "saves",
-    "on_front",
-    "nearest",
-    "assumptions",
-}
+OF_OTHERS = {"price", "usd", "usd_per_million_in", "usd_per_million_out", "saves", "on_front", "nearest", "assumptions"}
 
 OF_SYSTEMS = {"system", "mapping_text"}
 """What names a system, which may have the name of its chip."""
@@ -49,12 +40,8 @@ QUESTIONS: Mapping[str, Callable[[str], object]] = {
     "train": lambda chip: train_plan(SMALL, chips=(chip,), counts=(1,), tokens=1e9, today=DAY),
     "train 8": lambda chip: train_plan(SMALL, chips=(chip,), counts=(8,), tokens=1e9, today=DAY),
     "gemm": lambda chip: KernelRequest(op="gemm", chips=chip, m=512, n=4096, k=4096).run(),
-    "decode": lambda chip: KernelRequest(
-        op="attention", chips=chip, batch=8, kv=2048, heads=32, kv_heads=8
-    ).run(),
-    "prompt": lambda chip: KernelRequest(
-        op="attention", chips=chip, q=2048, kv=2048, heads=32, kv_heads=8
-    ).run(),
+    "decode": lambda chip: KernelRequest(op="attention", chips=chip, batch=8, kv=2048, heads=32, kv_heads=8).run(),
+    "prompt": lambda chip: KernelRequest(op="attention", chips=chip, q=2048, kv=2048, heads=32, kv_heads=8).run(),
     "all-reduce": lambda chip: KernelRequest(
         op="collective", chips=chip, kind="all-reduce", bytes_="10MB", ranks=4
     ).run(),
@@ -76,9 +63,7 @@ def table_of(name: str) -> str:
         if mine:
             sources = next(t for t in tables if t.startswith("[sources]"))
             return (
-                head
-                + sources
-                + "".join(re.sub(r'\["?' + re.escape(name) + '"?', f"[{MINE}", t, count=1) for t in mine)
+                head + sources + "".join(re.sub(r'\["?' + re.escape(name) + '"?', f"[{MINE}", t, count=1) for t in mine)
             )
     raise AssertionError(name)
 
@@ -86,9 +71,7 @@ def table_of(name: str) -> str:
 def copy_of(name: str, folder: Path, like: str = "") -> str:
     """A TOML file of the same figures under another id; what is inherited is left out."""
     lines = table_of(name).splitlines()
-    kept = [
-        x for x in lines if x.partition(" = ")[0] not in INHERITED and 'figures = ["serves_only"]' not in x
-    ]
+    kept = [x for x in lines if x.partition(" = ")[0] not in INHERITED and 'figures = ["serves_only"]' not in x]
     path = folder / "mine.toml"
     text = "\n".join(kept).replace(f"[{MINE}]", f'[{MINE}]\nlike = "{like or name}"')
     path.write_text(text, "utf-8")
@@ -155,11 +138,7 @@ def test_of_a_chip_that_is_like_one_what_it_says_is_given_by_the_user() -> None:
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [
-        ("memory = 80", "memory must be a text"),
-        ("memori = 1", "memori"),
-        ('own = ["x"]', "own: expected a table"),
-    ],
+    [("memory = 80", "memory must be a text"), ("memori = 1", "memori"), ('own = ["x"]', "own: expected a table")],
 )
 def test_a_wrong_line_beside_like_is_named(line: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):

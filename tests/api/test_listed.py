@@ -19,13 +19,7 @@ MODEL = "Qwen/Qwen3-8B"
 
 @pytest.mark.parametrize(
     ("chip", "runtime"),
-    [
-        ("mlu590", "openvino"),
-        ("mlu590", "trtllm"),
-        ("enflame-s60", "vllm"),
-        ("maia-200", "mlx"),
-        ("h100", "mlx"),
-    ],
+    [("mlu590", "openvino"), ("mlu590", "trtllm"), ("enflame-s60", "vllm"), ("maia-200", "mlx"), ("h100", "mlx")],
 )
 def test_a_runtime_that_does_not_list_the_chip(chip: str, runtime: str) -> None:
     with pytest.raises(InfeasibleError, match="does not list") as plan:
@@ -61,6 +55,6 @@ def test_every_chip_and_runtime_has_an_answer_or_a_refusal() -> None:
         assert plan.chips >= 1, chip
         assert plan.shares, chip
         used = get_chip(chip)
-        assert any(
-            runtime_.id == plan.runtime for runtime_ in all_software(Runtime).values() if runtime_.rule(used)
-        ), chip
+        assert any(runtime_.id == plan.runtime for runtime_ in all_software(Runtime).values() if runtime_.rule(used)), (
+            chip
+        )

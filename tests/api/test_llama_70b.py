@@ -115,12 +115,7 @@ def test_one_cs3_holds_22_billion_parameters_and_not_this(model: str) -> None:
 @pytest.mark.parametrize(("params_b", "fits"), [(21, True), (22.5, False)])
 def test_the_edge_of_one_cs3(params_b: float, fits: bool, tmp_path: Path) -> None:
     # nothing but tables: parameters = 2 x vocabulary x width, and one thin layer
-    thin = {
-        "num_hidden_layers": 1,
-        "intermediate_size": 64,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 1,
-    }
+    thin = {"num_hidden_layers": 1, "intermediate_size": 64, "num_attention_heads": 8, "num_key_value_heads": 1}
     vocab = int(params_b * 1e9 / 2 / 8192)
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_2_70B | thin | {"vocab_size": vocab}))
     assert (one(str(tmp_path), "wse3-cs3", 1).verdict != "no") is fits

@@ -40,9 +40,7 @@ def test_a_long_text_is_no_name_of_a_model_or_chip(text: str, monkeypatch: pytes
     for place in ("errors.difflib.SequenceMatcher", "catalog.networks._spelled", "catalog.chips.words_of"):
         module, _, name = place.rpartition(".")
         of = (
-            getattr(importlib.import_module(f"chipwise.{module}"), name)
-            if "difflib" not in module
-            else SequenceMatcher
+            getattr(importlib.import_module(f"chipwise.{module}"), name) if "difflib" not in module else SequenceMatcher
         )
         monkeypatch.setattr(f"chipwise.{place}", short(of))
     asks: tuple[Callable[[], object], ...] = (

@@ -16,17 +16,14 @@ from chipwise.predict.pipeline import Known, price_ahead, stage_times
 @pytest.mark.parametrize("spread", [ONE, Spread(cfg=2, ulysses=2), Spread(dp=2)])
 @pytest.mark.parametrize("chip", ["h100-sxm5-80gb", "tpu-v5e", "xeon-8480plus", "qaic100-std"])
 @pytest.mark.parametrize("model", ["sdxl", "resnet50", "whisper-large-v3"])
-def test_batches_that_are_priced_as_one_take_what_each_takes_alone(
-    model: str, chip: str, spread: Spread
-) -> None:
+def test_batches_that_are_priced_as_one_take_what_each_takes_alone(model: str, chip: str, spread: Spread) -> None:
     terms = Terms()
     place = Place.of(load_chips()[chip], terms, shipped_parameters())
     batches = [place.pipeline(model, terms, Sampling(batch=n)) for n in (1, 2, 4, 8)]
     known: Known = {}
     # with other ways to share, as a search prices them
     price_ahead(
-        [(pipeline, s) for pipeline in batches for s in (spread, ONE, Spread(ulysses=4))],
-        [(place.hardware, known)],
+        [(pipeline, s) for pipeline in batches for s in (spread, ONE, Spread(ulysses=4))], [(place.hardware, known)]
     )
     assert known
     for pipeline in batches:

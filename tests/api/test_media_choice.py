@@ -89,22 +89,8 @@ DRAWN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("wan2.1-t2v-1.3b", {"resolution": "832x480", "frames": 33, "steps": 20}),
 )
 CHIPS = (H100, "l4", "rtx-4090", "mi300x", "a100-sxm4-40gb", "b200-sxm", "tpu-v5e")
-RATES = {
-    "resnet50": 20_000,
-    "bert-large": 500,
-    "sdxl": 2,
-    "whisper-large-v3": 10,
-    "flux": 2,
-    "wan2.1-t2v-1.3b": 0.1,
-}
-LIMITS = {
-    "resnet50": 0.1,
-    "bert-large": 0.2,
-    "sdxl": 15,
-    "whisper-large-v3": 10,
-    "flux": 15,
-    "wan2.1-t2v-1.3b": 120,
-}
+RATES = {"resnet50": 20_000, "bert-large": 500, "sdxl": 2, "whisper-large-v3": 10, "flux": 2, "wan2.1-t2v-1.3b": 0.1}
+LIMITS = {"resnet50": 0.1, "bert-large": 0.2, "sdxl": 15, "whisper-large-v3": 10, "flux": 15, "wan2.1-t2v-1.3b": 120}
 
 
 def drawn(count: int, seed: int) -> Iterator[PlanRequest]:
@@ -112,11 +98,7 @@ def drawn(count: int, seed: int) -> Iterator[PlanRequest]:
     dice = random.Random(seed)
     for _ in range(count):
         model, sizes = dice.choice(DRAWN)
-        said: dict[str, Any] = {
-            "model": model,
-            "chips": ",".join(dice.sample(CHIPS, dice.choice((1, 2)))),
-            **sizes,
-        }
+        said: dict[str, Any] = {"model": model, "chips": ",".join(dice.sample(CHIPS, dice.choice((1, 2)))), **sizes}
         kind = dice.choice(("batch", "rate", "limit", "both", "job"))
         rate, limit = RATES[model] * dice.uniform(0.2, 3.0), LIMITS[model] * dice.uniform(0.7, 4.0)
         if kind in ("rate", "both"):
@@ -233,11 +215,7 @@ def _by(name: str) -> By:
 
 
 @pytest.mark.parametrize(
-    ("model", "chip", "spreads"),
-    [
-        ("sdxl", "2xrtx-4070", {"dp=1"}),
-        ("flux-dev", "m4-max", {"dp=1"}),
-    ],
+    ("model", "chip", "spreads"), [("sdxl", "2xrtx-4070", {"dp=1"}), ("flux-dev", "m4-max", {"dp=1"})]
 )
 def test_software_shares_a_request_only_as_it_can(model: str, chip: str, spreads: set[str]) -> None:
     """PyTorch's pipelines deal no guided passes out, no convolution looks over the edge of a part, Metal joins none."""

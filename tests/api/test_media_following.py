@@ -54,8 +54,7 @@ def test_replicas_of_one_queue_come_and_go() -> None:
 def test_a_later_start_waits_longer() -> None:
     stream = _stream(2.0, 1000)
     waits = [
-        run(stream, replace(FLEET, scaling=Scaling(2.0, 6, start_s, 1))).wait_s.mean()
-        for start_s in (0.0, 60.0, 300.0)
+        run(stream, replace(FLEET, scaling=Scaling(2.0, 6, start_s, 1))).wait_s.mean() for start_s in (0.0, 60.0, 300.0)
     ]
     assert waits[0] < waits[1] < waits[2]
 

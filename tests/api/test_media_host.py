@@ -28,9 +28,7 @@ def test_parts_that_the_host_computes_wait_there_alone() -> None:
 
 
 def test_every_device_of_a_host_has_its_own_parts_there() -> None:
-    one, eight = (
-        cw.estimate("flux", chip=f"{n}xh100-sxm5-80gb", offload="model").plans[0].host_bytes for n in (1, 8)
-    )
+    one, eight = (cw.estimate("flux", chip=f"{n}xh100-sxm5-80gb", offload="model").plans[0].host_bytes for n in (1, 8))
     sixteen = cw.estimate("flux", chip="16xh100-sxm5-80gb", offload="model").plans[0]
     assert eight == pytest.approx(8 * one)
     assert (sixteen.hosts, sixteen.host_bytes) == (2, pytest.approx(eight))
@@ -78,9 +76,7 @@ def test_memory_of_a_host_is_of_ones_own() -> None:
 def test_the_text_says_what_waits(run: Run) -> None:
     found = run("estimate", "flux", "--chip", "rtx-4090", "--offload", "model", "--host-memory", "64GB").out
     assert "on the host: 33.7 GB, of 55.0 GB to spare" in found
-    assert "on the host" not in run("estimate", "flux", "--chip", "h100-sxm5-80gb").out.replace(
-        "not shown", ""
-    )
+    assert "on the host" not in run("estimate", "flux", "--chip", "h100-sxm5-80gb").out.replace("not shown", "")
 
 
 def test_narrow_encoders_of_text_are_proposed_where_they_are_in_the_way() -> None:

@@ -44,9 +44,7 @@ def test_chips_that_one_has_cost_nothing() -> None:
     ],
 )
 def test_money_beside_chips_that_one_has_is_refused(verb: str, model: str, money: dict[str, object]) -> None:
-    with pytest.raises(
-        UsageError, match=rf"^{next(iter(money))} (is about money|says nothing about resnet50)"
-    ):
+    with pytest.raises(UsageError, match=rf"^{next(iter(money))} (is about money|says nothing about resnet50)"):
         getattr(cw, verb)(model, have="8xh100", **money)
 
 
@@ -126,11 +124,7 @@ def test_pipelines_that_software_lists_are_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("said", "words", "not_said"),
     [
-        (
-            {"have": "2xrtx-4090", "rate": "100000/h"},
-            ["2x rtx-4090", "can deliver", "rate 0."],
-            ["e2e", "price"],
-        ),
+        ({"have": "2xrtx-4090", "rate": "100000/h"}, ["2x rtx-4090", "can deliver", "rate 0."], ["e2e", "price"]),
         ({"have": "2xrtx-4090", "day": "10,20,30"}, ["lower rates in day"], ["lower rate,", "e2e"]),
         ({"have": "2xrtx-4090", "rate": "9/s", "e2e": "2min"}, ["a later e2e"], ["day"]),
         ({"chips": "2xh100", "rate": "50/s"}, ["more of them in chips"], ["max_usd_per_h", "e2e"]),
@@ -355,9 +349,7 @@ def test_a_clip_is_not_cut_in_pieces() -> None:
 
 
 def test_a_job_takes_whole_rounds_of_what_its_replicas_make() -> None:
-    plan = clips(task="batch", samples=10, chips="l40s", spread="ulysses=1", batch=1, deadline="20min").plans[
-        0
-    ]
+    plan = clips(task="batch", samples=10, chips="l40s", spread="ulysses=1", batch=1, deadline="20min").plans[0]
     rounds = -(-10 // plan.replicas)
     assert 3600.0 * plan.job.hours.mid == pytest.approx(rounds * plan.latency_s.mid)
     assert plan.chance >= 0.9
@@ -410,7 +402,5 @@ def test_an_engine_of_8_bits_computes_convolutions_in_8_bits_and_eager_does_not(
         one = cw.estimate("yolo11m", chip="jetson-orin-nano-super", runtime=runtime, precision=precision)
         return float(one.plans[0].latency_s.mid)
 
-    assert (
-        latency("tensorrt", "int8") == latency("tensorrt", "int8-static") < 0.7 * latency("tensorrt", "fp16")
-    )
+    assert latency("tensorrt", "int8") == latency("tensorrt", "int8-static") < 0.7 * latency("tensorrt", "fp16")
     assert latency("eager", "int8") > 0.9 * latency("eager", "fp16")

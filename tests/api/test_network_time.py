@@ -119,25 +119,12 @@ def test_a_log_says_when_requests_come(tmp_path: Path) -> None:
     assert found.simulation.wait_s.p99.mid == 0.0
     assert found.arrivals.startswith("50 requests in 8.17 hours, 6/h")
     assert "tokens" not in found.arrivals
-    assert (
-        cw.simulate(**VIDEO, chip=CHIP, log=log, rate="60/h", requests=20).simulation.wait_s.mean.mid > 1000.0
-    )
+    assert cw.simulate(**VIDEO, chip=CHIP, log=log, rate="60/h", requests=20).simulation.wait_s.mean.mid > 1000.0
 
 
 def test_a_plan_for_a_log_holds_in_its_simulation(bursts: str, run: Run, tmp_path: Path) -> None:
     kept = tmp_path / "plan.json"
-    asked = (
-        "plan",
-        "wan2.2",
-        "--resolution",
-        "832x480",
-        "--frames",
-        "81",
-        "--e2e",
-        "10min",
-        "--percentile",
-        "p95",
-    )
+    asked = ("plan", "wan2.2", "--resolution", "832x480", "--frames", "81", "--e2e", "10min", "--percentile", "p95")
     some = ("--chips", "h100-sxm5-80gb,gh200-96gb,b200-sxm", "--format", "json")
     ran = run(*asked, *some, "--log", bursts, "--save", str(kept))
     assert ran.code == 0, ran.err

@@ -92,16 +92,11 @@ def test_a_looser_pace_is_never_dearer() -> None:
 @pytest.mark.parametrize(
     ("model", "asked"),
     [
-        (
-            "meta-llama/Llama-3.3-70B-Instruct",
-            {"rate": "5/s", "ttft": "500ms", "tpot": "30ms", "confidence": "99%"},
-        ),
+        ("meta-llama/Llama-3.3-70B-Instruct", {"rate": "5/s", "ttft": "500ms", "tpot": "30ms", "confidence": "99%"}),
         ("zai-org/GLM-4.6", {"rate": "20/s", "in": 8000, "out": 500}),
     ],
 )
-def test_nothing_stands_above_what_is_no_dearer_no_slower_and_no_less_likely(
-    model: str, asked: dict[str, Any]
-) -> None:
+def test_nothing_stands_above_what_is_no_dearer_no_slower_and_no_less_likely(model: str, asked: dict[str, Any]) -> None:
     report = ask(model, **asked)
     assert report.kept
     plans = [p for p in report.plans if p.price]
@@ -111,9 +106,7 @@ def test_nothing_stands_above_what_is_no_dearer_no_slower_and_no_less_likely(
         assert first.price is not None
         better = p.price.mid < first.price.mid and likely(p) >= likely(first)
         faster = p.ttft_s.mid <= first.ttft_s.mid and p.pace.mid <= first.pace.mid
-        assert not (
-            better and faster and p.pace.basis == first.pace.basis and p.converted <= first.converted
-        ), p
+        assert not (better and faster and p.pace.basis == first.pace.basis and p.converted <= first.converted), p
         assert first.price.mid <= p.price.mid * (1 + preferences().evidence) or not p.keeps_targets(
             report.workload.confidence
         )
@@ -149,16 +142,10 @@ def test_a_desk_has_one_answer(chip: str) -> None:
     ("model", "asked"),
     [
         ("meta-llama/Llama-3.1-8B", L40S),
-        (
-            "Qwen/Qwen3-32B",
-            {"chips": "h100,mi300x,l40s,trainium2", "rate": "5/s", "tpot": "40ms", "ttft": "1s"},
-        ),
+        ("Qwen/Qwen3-32B", {"chips": "h100,mi300x,l40s,trainium2", "rate": "5/s", "tpot": "40ms", "ttft": "1s"}),
         ("Qwen/Qwen3-30B-A3B", {"chips": "h200,a100-sxm4-80gb", "rate": "9/s", "e2e": "8s"}),
         ("openai/gpt-oss-120b", {"chips": "b200,h100", "rate": "9/s", "tpot": "15ms", "percentile": "p99"}),
-        (
-            "meta-llama/Llama-3.1-8B",
-            {"chips": "l40s", "rate": "9/s", "ttft": "400ms", "percentile": "p99"},
-        ),
+        ("meta-llama/Llama-3.1-8B", {"chips": "l40s", "rate": "9/s", "ttft": "400ms", "percentile": "p99"}),
     ],
 )
 def test_the_chance_that_is_printed_is_the_chance_that_ranks(

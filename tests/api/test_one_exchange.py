@@ -29,9 +29,7 @@ def of_kernel(kind: Kind, size: float, ranks: int, chip: str) -> float:
 
 def as_measured(kind: Kind, size: float, ranks: int, chip: str) -> float:
     """By the numbers of rows of NCCL's own test, over what joins the chips."""
-    asked = KernelRequest(
-        op="collective", chips=chip, kind=kind, bytes_=f"{size:.0f}", ranks=ranks, library="NCCL"
-    )
+    asked = KernelRequest(op="collective", chips=chip, kind=kind, bytes_=f"{size:.0f}", ranks=ranks, library="NCCL")
     return asked.run().seconds
 
 
@@ -58,9 +56,7 @@ def test_an_all_reduce_of_a_gigabyte_on_eight_h100_has_one_answer() -> None:
         assert of_serving("all_reduce", GB, 8, chip, runtime) == pytest.approx(answer, rel=1e-9)
     machine = on_system(get_chip(chip), get_system("dgx-h100"))
     links = shipped_parameters().links(get_chip(chip))["all_reduce"]
-    assert float(np.asarray(exchange("all_reduce", GB, 8, machine.network, links).total_s)) == pytest.approx(
-        answer
-    )
+    assert float(np.asarray(exchange("all_reduce", GB, 8, machine.network, links).total_s)) == pytest.approx(answer)
     # measured: 4.01 ms for 2^30 bytes of 16 bit by NCCL under vLLM, SGLang and TensorRT-LLM (the switch sums), 5.36 of
     # 8 bit, which goes round the ring
     assert 3.7e-3 < answer < 5.0e-3

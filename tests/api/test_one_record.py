@@ -42,9 +42,7 @@ def _script(saved: Any) -> str:
     return str(next(f.text for f in report.files if f.name == "serve.sh"))
 
 
-def test_the_json_of_a_face_launches_replays_and_differs(
-    one: dict[str, Any], run: Run, tmp_path: Path
-) -> None:
+def test_the_json_of_a_face_launches_replays_and_differs(one: dict[str, Any], run: Run, tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps(one))
     shown = run("launch", str(file), "--for", "vllm").out
@@ -112,9 +110,7 @@ def test_ones_own_configuration_is_in_the_record() -> None:
     asked = question("estimate", {"model": CONFIG, "chip": "l4", "concurrency": 2})
     from chipwise.api.requests.written import Origin
 
-    assert read_request(
-        "launch", {"saved": {"question": Origin("estimate", asked).written()}, "for": "vllm"}
-    ).run()
+    assert read_request("launch", {"saved": {"question": Origin("estimate", asked).written()}, "for": "vllm"}).run()
     assert report.plans[0].chip == "l4"
 
 

@@ -91,9 +91,9 @@ def _traced(path: str, **asked: object) -> MediaPlan:
 
 def _by_layers() -> MediaPlan:
     layers = Layers(1, PRECISIONS["bf16"], training=True)
-    net = TextDecoder(
-        width=WIDTH, layers=16, heads=16, kv_heads=16, head_dim=128, ffn=5632, vocab=VOCAB
-    ).block(layers, SEQ)
+    net = TextDecoder(width=WIDTH, layers=16, heads=16, kv_heads=16, head_dim=128, ffn=5632, vocab=VOCAB).block(
+        layers, SEQ
+    )
     tensor = layers.bytes(SEQ, VOCAB)
     loss = replace(layers.pointwise(SEQ, VOCAB, LOSS_PASSES, LOSS), peak=2.0 * tensor, kept=tensor)
     whole = join(net, layers.linear(SEQ, WIDTH, VOCAB, False, "logits"), loss)

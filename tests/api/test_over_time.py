@@ -174,19 +174,14 @@ def test_where_all_replicas_are_needed_the_start_that_would_do_is_named() -> Non
     assert longest_start(600.0, lambda s: s <= 60.0) == 60.0
     assert longest_start(60.0, lambda s: True) == 30.0
     assert longest_start(600.0, lambda s: False) is None
-    assert "from a start of 60.0 s on (--scale start=60s)" in _throughout(
-        1, policy, lambda s: s.start_s <= 60.0
-    )
+    assert "from a start of 60.0 s on (--scale start=60s)" in _throughout(1, policy, lambda s: s.start_s <= 60.0)
     assert "even if one starts in 5.00 s" in _throughout(1, policy, lambda s: False)
     assert "3 do (--scale least=3)" in _throughout(1, replace(policy, least=1), lambda s: s.least >= 3)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [
-        ({"rate": "10/s"}, "needs arrivals to follow"),
-        ({"day": "1,2", "scale": "target=2"}, "not a day"),
-    ],
+    [({"rate": "10/s"}, "needs arrivals to follow"), ({"day": "1,2", "scale": "target=2"}, "not a day")],
 )
 def test_a_policy_that_nothing_follows_is_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
@@ -223,9 +218,7 @@ def _served_code(truth: Path) -> tuple[Arrivals, Workload, AskedLoad]:
     """Azure's code service on 70B on eight B200."""
     log = read_log(str(truth / "traces" / "azure_llm_2023_code.csv"))
     mean = (float(log.prompt.mean()), float(log.output.mean()))
-    w = Workload(
-        "serve", *mean, log.rate_per_s, confidence=0.5, percentile=0.99, lengths=log.lengths, log=log
-    )
+    w = Workload("serve", *mean, log.rate_per_s, confidence=0.5, percentile=0.99, lengths=log.lengths, log=log)
     given = Given("b200-sxm", Layout(tp=8.0))
     return log, w, asked("meta-llama/Llama-3.1-70B", w, given, Terms(runtime="vllm", precision="bf16"))
 
@@ -238,12 +231,7 @@ def _cheapest(one: AskedLoad, w: Workload, log: Arrivals, start_s: float) -> Out
         return wary.holds(wary.times(4, scaling), log, len(log))
 
     found, _ = cheapest_policy(
-        lambda target, least: policy(said, start_s, target, least, 4),
-        said,
-        4,
-        4.0,
-        lambda s: whole(s)[0],
-        whole,
+        lambda target, least: policy(said, start_s, target, least, 4), said, 4, 4.0, lambda s: whole(s)[0], whole
     )
     assert found is not None
     return found.outcome

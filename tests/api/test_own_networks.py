@@ -103,9 +103,7 @@ def _written(path: Path, text: str) -> str:
 
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("verb", ["plan", "estimate", "fit", "explain"])
-def test_doors_for_others_run_no_code(
-    verb: str, files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doors_for_others_run_no_code(verb: str, files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text("raise SystemExit('was run')")
     asked: dict[str, Any] = {"model": "net.py:build"}
@@ -272,12 +270,7 @@ def test_a_network_is_answered_at_every_door(run: Run, tmp_path: Path) -> None:
         assert len(json.dumps(short)) < MOST_CHARS
         assert short["plans"][0]["latency_s"]["mid"] == pytest.approx(report.plans[0].latency_s.mid, rel=0.01)
         if verb in VIEWS:
-            filled = {
-                "request": question,
-                "record": report,
-                "query": "",
-                **VIEWS[verb].filled(question, report),
-            }
+            filled = {"request": question, "record": report, "query": "", **VIEWS[verb].filled(question, report)}
             page = environment().get_template("fragment.html").render({"view": VIEWS[verb], "result": filled})
             assert report.plans[0].chip in page
             shown = (VIEWS[verb].tables or type(report).tables)(report)

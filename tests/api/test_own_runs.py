@@ -103,10 +103,7 @@ def test_what_is_further_away_moves_less(far: dict[str, Any], store: Store) -> N
     assert 1.0 < tpot(estimate(**far)) / tpot(before) < tpot(estimate()) / tpot(estimate(evidence="none"))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"chip": "h200-sxm-141gb"}, {"runtime": "sglang"}, {"evidence": "published"}],
-)
+@pytest.mark.parametrize("other", [{"chip": "h200-sxm-141gb"}, {"runtime": "sglang"}, {"evidence": "published"}])
 def test_another_deployment_is_left_alone(other: dict[str, Any], store: Store) -> None:
     before = estimate(**other)
     store.add([measured()])
@@ -125,14 +122,10 @@ def test_another_format_of_the_same_cell_moves_less(store: Store) -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.floats(0.0, 9.0), st.floats(0.5, 2.0)), min_size=1, max_size=4, unique_by=lambda x: x[0]
-    ),
+    st.lists(st.tuples(st.floats(0.0, 9.0), st.floats(0.5, 2.0)), min_size=1, max_size=4, unique_by=lambda x: x[0]),
     st.floats(0.001, 0.2),
 )
-def test_corrected_times_do_not_fall_as_load_rises(
-    measured: list[tuple[float, float]], growth: float
-) -> None:
+def test_corrected_times_do_not_fall_as_load_rises(measured: list[tuple[float, float]], growth: float) -> None:
     """Of a pass that takes 1 + `growth` c: whatever runs measured at some loads, d log t / d log c >= 0 at all."""
     loads = np.sort(np.exp2(np.linspace(0.0, 10.0, 41)))
 
@@ -152,10 +145,7 @@ def test_corrected_times_do_not_fall_as_load_rises(
         assert steps.min() > -1e-9, steps
 
 
-@given(
-    st.lists(st.tuples(st.floats(0.0, 10.0), st.floats(0.0, 10.0)), min_size=1, max_size=6),
-    st.floats(0.05, 2.0),
-)
+@given(st.lists(st.tuples(st.floats(0.0, 10.0), st.floats(0.0, 10.0)), min_size=1, max_size=6), st.floats(0.05, 2.0))
 def test_shares_of_residuals(places: list[tuple[float, float]], noise: float) -> None:
     """No share is above that of a single run at no distance, what is said twice counts little more than once, and what
     is infinitely far does not count."""
@@ -171,14 +161,7 @@ def test_shares_of_residuals(places: list[tuple[float, float]], noise: float) ->
 
 def test_runs_that_say_too_little_move_nothing(store: Store) -> None:
     before = estimate()
-    store.add(
-        [
-            measured(input_tokens=None),
-            measured(chip=""),
-            measured(model="nobody/knows"),
-            measured(runtime="x 1"),
-        ]
-    )
+    store.add([measured(input_tokens=None), measured(chip=""), measured(model="nobody/knows"), measured(runtime="x 1")])
     assert estimate() == before
 
 
@@ -325,9 +308,7 @@ def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
                 continue
             mixed = rng.permutation(members)
             own, rest = mixed[:many], mixed[many:]
-            measured = {
-                f: np.array([np.exp(plain[f, i]) for i in own]) for f in ("tpot_s", "ttft_s")
-            }  # over predicted
+            measured = {f: np.array([np.exp(plain[f, i]) for i in own]) for f in ("tpot_s", "ttft_s")}  # over predicted
             ones = np.ones(many)
             anchors = Anchors([runs[i] for i in own], ones, ones, measured["tpot_s"], measured["ttft_s"])
             doubt = _doubt(table.runs[own[0]])

@@ -41,10 +41,7 @@ def by_hand(width: float = 3072.0, steps: float = 20.0) -> Pipeline:
     decoder = ((10.0, convolution(1, 256, 256, 512.0 * 512, 512.0 * 512, 9)),)
     return Pipeline(
         "traced",
-        (
-            Stage("denoiser", ops, steps, count, 2.0 * count, 5e8),
-            Stage("vae", decoder, 1, 6_000_000, 12e6, 2e9),
-        ),
+        (Stage("denoiser", ops, steps, count, 2.0 * count, 5e8), Stage("vae", decoder, 1, 6_000_000, 12e6, 2e9)),
     )
 
 
@@ -101,9 +98,7 @@ def test_names_of_pipelines_and_of_language_models() -> None:
 
 
 def test_estimate_by_name_and_by_command_line_agree(capsys: pytest.CaptureFixture[str]) -> None:
-    question = EstimateRequest(
-        model=FLUX, chip=H100, steps=28, resolution="1024", runtime="compile", evidence="none"
-    )
+    question = EstimateRequest(model=FLUX, chip=H100, steps=28, resolution="1024", runtime="compile", evidence="none")
     plan = question.run().plans[0]
     line = command_line("estimate", question).split()[1:]
     with pytest.raises(SystemExit) as done:
@@ -182,16 +177,9 @@ def test_plan_keeps_the_latency_at_the_lowest_price() -> None:
 def test_a_target_that_is_missed_is_told_how_surely_and_what_holds() -> None:
     (alone,) = cw.estimate("sdxl", chip="l4", batch=1, runtime="eager").plans
     asked = PlanRequest(
-        model="sdxl",
-        chips="l4",
-        batch=1,
-        max_chips=1,
-        runtime="eager",
-        e2e=f"{0.8 * alone.latency_s.mid:.1f}s",
+        model="sdxl", chips="l4", batch=1, max_chips=1, runtime="eager", e2e=f"{0.8 * alone.latency_s.mid:.1f}s"
     )
-    with pytest.raises(
-        InfeasibleError, match=r"takes .* \[.*\] s: within .* with \d+% probability, 90% asked"
-    ) as no:
+    with pytest.raises(InfeasibleError, match=r"takes .* \[.*\] s: within .* with \d+% probability, 90% asked") as no:
         asked.run()
     longer, fewer = re.search(r"--e2e ([^,\s]+)", str(no.value)), re.search(r"--steps (\d+)", str(no.value))
     assert longer
@@ -203,9 +191,7 @@ def test_a_target_that_is_missed_is_told_how_surely_and_what_holds() -> None:
 def test_a_target_that_holds_in_the_middle_is_answered_by_what_comes_nearest() -> None:
     (alone,) = cw.estimate("sdxl", chip="l4", batch=1, runtime="eager").plans
     target = (alone.latency_s.mid + alone.latency_s.high) / 2
-    asked = PlanRequest(
-        model="sdxl", chips="l4,t4", batch=1, max_chips=1, runtime="eager", e2e=f"{target:.1f}s"
-    )
+    asked = PlanRequest(model="sdxl", chips="l4,t4", batch=1, max_chips=1, runtime="eager", e2e=f"{target:.1f}s")
     report = asked.run()
     assert not report.kept
     assert report.plans[0].chip == "l4"
@@ -266,9 +252,7 @@ def test_a_plan_that_is_dearer_says_what_that_costs_and_why() -> None:
 
 
 def test_refused_chips_are_summed_up_by_reason_those_of_datacentres_first() -> None:
-    report = PlanRequest(
-        model=FLUX, e2e="10s", chips=f"rtx-3060,rtx-3090,l4,{H100},b200,graviton4,groq-lpu1"
-    ).run()
+    report = PlanRequest(model=FLUX, e2e="10s", chips=f"rtx-3060,rtx-3090,l4,{H100},b200,graviton4,groq-lpu1").run()
     assert isinstance(report, MediaReport)
     text = " ".join(str(report).split())
     assert "graviton4: graviton4" not in text

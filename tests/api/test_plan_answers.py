@@ -148,9 +148,7 @@ def test_plans_fit(report: PlanReport) -> None:
         share = get_runtime(p.runtime).policies.kv_reserved_share
         context = report.workload.prompt_tokens + share * report.workload.output_tokens
         # requests that pass the server count as open and hold no cache yet
-        assert m.cache_tokens >= p.concurrency / p.replicas * context * (1 - 2e-2) or p.concurrency < 2, (
-            p.chip
-        )
+        assert m.cache_tokens >= p.concurrency / p.replicas * context * (1 - 2e-2) or p.concurrency < 2, p.chip
 
 
 def test_shares_add_to_one_and_the_bound_is_the_largest(report: PlanReport) -> None:
@@ -201,11 +199,7 @@ def test_a_comparison_keeps_the_plan_of_each_chip(reports: dict[str, PlanReport]
     both = api.plan(model, workload, Terms(today=TODAY), chips=["mi300x", "h100-sxm5-80gb"])
     alone = {p.chip: p for p in reports["at a rate"].plans}
     for p in both.plans:
-        assert (p.chips, p.layout, p.tpot_s) == (
-            alone[p.chip].chips,
-            alone[p.chip].layout,
-            alone[p.chip].tpot_s,
-        )
+        assert (p.chips, p.layout, p.tpot_s) == (alone[p.chip].chips, alone[p.chip].layout, alone[p.chip].tpot_s)
 
 
 def test_limits_are_kept() -> None:
@@ -236,9 +230,7 @@ def test_tighter_targets_never_need_fewer_chips() -> None:
 
 def test_prices_grow_stale() -> None:
     def stale(day: dt.date) -> dict[str, bool]:
-        report = api.plan(
-            SMALL, Workload("batch"), Terms(today=day), chips=["h100-sxm5-80gb", "mi300x", "l4"]
-        )
+        report = api.plan(SMALL, Workload("batch"), Terms(today=day), chips=["h100-sxm5-80gb", "mi300x", "l4"])
         return {p.chip: p.price.stale for p in report.plans if p.price}
 
     assert not any(stale(dt.date(2026, 7, 21)).values())
@@ -287,10 +279,7 @@ ALONE = Layout()
 
 
 def estimate(
-    concurrency: float | None = None,
-    terms: Terms | None = None,
-    layout: Layout = ALONE,
-    count: int | None = None,
+    concurrency: float | None = None, terms: Terms | None = None, layout: Layout = ALONE, count: int | None = None
 ) -> PlanReport:
     given = Given("h100-sxm5-80gb", layout, count, concurrency)
     return api.estimate(SMALL, Workload("serve"), given, terms)
@@ -318,12 +307,7 @@ def test_an_estimate_checks_its_count() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "words"),
-    [
-        (Layout(tp=3.0), "heads"),
-        (Layout(pp=33.0), "layers"),
-        (Layout(ep=2.0), "experts"),
-        (Layout(tp=16.0), "domain"),
-    ],
+    [(Layout(tp=3.0), "heads"), (Layout(pp=33.0), "layers"), (Layout(ep=2.0), "experts"), (Layout(tp=16.0), "domain")],
 )
 def test_an_illegal_layout_says_what_is_legal(layout: Layout, words: str) -> None:
     with pytest.raises(UsageError, match=words):

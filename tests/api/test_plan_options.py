@@ -113,11 +113,7 @@ def test_a_policy_that_is_said_holds_for_older_software_too() -> None:
 def test_a_spare_replica_changes_nothing_but_the_cost() -> None:
     plain, safe = planned(), planned(spare=2)
     assert (safe.replicas, safe.spare) == (plain.replicas + 2, 2)
-    for name in (
-        "ttft_s",
-        "tpot_s",
-        "tokens_per_s",
-    ):  # to the last digit or two: other rows stand beside them
+    for name in ("ttft_s", "tpot_s", "tokens_per_s"):  # to the last digit or two: other rows stand beside them
         one, other = getattr(safe, name), getattr(plain, name)
         assert (one.low, one.mid, one.high) == pytest.approx((other.low, other.mid, other.high), rel=1e-9)
     assert safe.price is not None

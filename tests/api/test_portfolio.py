@@ -66,9 +66,7 @@ chip = "h200"
 
 
 def asked(demands: list[dict[str, Any]], *supply: dict[str, Any], **limits: Any) -> PortfolioReport:
-    return FleetRequest(
-        fleet=json.dumps({"demand": demands, "supply": supply, "limits": limits}), gap="0"
-    ).run()
+    return FleetRequest(fleet=json.dumps({"demand": demands, "supply": supply, "limits": limits}), gap="0").run()
 
 
 @pytest.fixture(scope="module")
@@ -212,17 +210,12 @@ def test_a_saved_fleet_is_made_again_and_its_placements_are_launched(tmp_path: P
 def test_python_and_http_take_the_tables_themselves() -> None:
     tables = {"demand": [{**CHAT, "rate": 5}], "supply": [HALL]}
     ours = cw.fleet(tables)
-    assert to_json(read_request("fleet", {"fleet": tables}).answer()) == to_json(
-        FleetRequest(fleet=tables).run()
-    )
+    assert to_json(read_request("fleet", {"fleet": tables}).answer()) == to_json(FleetRequest(fleet=tables).run())
     assert ours.best.demand == "chat"
     assert len(ours.df) == len(ours.placements)
     with pytest.raises(UsageError, match="files are not read here"):
         read_request("fleet", {"fleet": "fleet.toml"})
-    for strange, kind in (
-        ({"model": "/etc/passwd"}, UnknownNameError),
-        ({"log": "requests.csv"}, UsageError),
-    ):
+    for strange, kind in (({"model": "/etc/passwd"}, UnknownNameError), ({"log": "requests.csv"}, UsageError)):
         with pytest.raises(kind):
             read_request("fleet", {"fleet": {**tables, "demand": [{**CHAT, **strange}]}})
 
@@ -274,9 +267,7 @@ def test_a_placement_through_time_is_what_simulate_says(tmp_path: Path) -> None:
 
 def test_a_log_is_a_load_and_lengths(tmp_path: Path) -> None:
     timed, lengths = tmp_path / "timed.csv", tmp_path / "lengths.csv"
-    timed.write_text(
-        "timestamp,prompt_tokens,output_tokens\n" + "".join(f"{i / 4},900,{i}\n" for i in range(1, 42))
-    )
+    timed.write_text("timestamp,prompt_tokens,output_tokens\n" + "".join(f"{i / 4},900,{i}\n" for i in range(1, 42)))
     lengths.write_text("prompt_tokens,output_tokens\n900,100\n")
 
     def loads(**given: Any) -> tuple[float, ...]:
@@ -294,9 +285,7 @@ def test_a_log_is_a_load_and_lengths(tmp_path: Path) -> None:
 
 def test_a_target_that_is_missed_in_time_is_a_failure(both: PortfolioReport) -> None:
     second = Figure(1.0, 0.5, 2.0, "modelled", False)
-    row = PlacedTimeRecord(
-        1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, 0.5, False
-    )
+    row = PlacedTimeRecord(1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, 0.5, False)
     missed = replace(both, simulated=(row,))
     assert "Simulated, chat misses its TTFT of p99 1.50 s on h100 from 8 h on" in " ".join(missed.verdict())
     assert isinstance(missed.failure, InfeasibleError)
@@ -324,11 +313,7 @@ def fleet(text: str = "", demand: str = 'rate = "10/s"', supply: str = 'chip = "
         (fleet(supply="count = 4"), UsageError, 'chip = "h100"'),
         (fleet(supply='price = "api"\nchip = "h100"'), UnknownNameError, "it has name, price, provider"),
         (fleet(supply='chip = "h100"\nprovider = "nobody"'), UnknownNameError, "chipwise offers"),
-        (
-            fleet(demand='rate = 1\non = ["hal"]', supply='name = "hall"\nchip = "h100"'),
-            UnknownNameError,
-            "hall",
-        ),
+        (fleet(demand='rate = 1\non = ["hal"]', supply='name = "hall"\nchip = "h100"'), UnknownNameError, "hall"),
         (fleet(supply=""), UsageError, "add [[supply]]"),
         ('[[supply]]\nchip = "h100"', UsageError, "chipwise fleet '"),
         (fleet(demand=""), UsageError, 'rate = "10/s"'),
@@ -342,23 +327,15 @@ def fleet(text: str = "", demand: str = 'rate = "10/s"', supply: str = 'chip = "
         ("demand = 3\n", UsageError, "[[demand]]"),
         ("x = [\n", UsageError, "cannot be read"),
         ("nowhere.toml", UsageError, "no such file"),
+        (fleet(demand='rate = "10/s"\ntpot = "1us"'), InfeasibleError, "chipwise plan meta-llama/Llama-3.1-8B"),
         (
-            fleet(demand='rate = "10/s"\ntpot = "1us"'),
-            InfeasibleError,
-            "chipwise plan meta-llama/Llama-3.1-8B",
-        ),
-        (
-            fleet(supply='chip = "h100"\ncount = 1\nprice = "own"').replace(
-                SMALL, "meta-llama/Llama-3.1-405B"
-            ),
+            fleet(supply='chip = "h100"\ncount = 1\nprice = "own"').replace(SMALL, "meta-llama/Llama-3.1-405B"),
             InfeasibleError,
             "chips, own h100-sxm5-80gb has 1",
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_names_and_what_works(
-    text: str, kind: type[ChipwiseError], said: str
-) -> None:
+def test_what_is_wrong_is_said_with_names_and_what_works(text: str, kind: type[ChipwiseError], said: str) -> None:
     with pytest.raises(kind) as error:
         FleetRequest(fleet=text).answer()
     assert said in str(error.value)
@@ -372,14 +349,7 @@ def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 RARE = [
     {"name": "chat", "model": SMALL, "rate": "0.2/s", "ttft": "2s", "tpot": "100ms"},
-    {
-        "name": "tools",
-        "model": "Qwen/Qwen3-8B",
-        "rate": "0.1/s",
-        "ttft": "2s",
-        "tpot": "100ms",
-        "runtime": "vllm",
-    },
+    {"name": "tools", "model": "Qwen/Qwen3-8B", "rate": "0.1/s", "ttft": "2s", "tpot": "100ms", "runtime": "vllm"},
 ]
 
 
@@ -404,9 +374,7 @@ def test_two_small_models_share_a_card_for_less_than_two_cards(pair: PortfolioRe
         assert 1.0 + other.active <= 1.0 / gpu + 1e-9, "others leave the time it was asked with"
         assert one.ttft_s.mid > one.ttft_alone_s.mid
     said = " ".join(pair.verdict())
-    assert (
-        "chat and tools share 1x l40s, taking turns (time slices or MPS): chat has 50% of the memory" in said
-    )
+    assert "chat and tools share 1x l40s, taking turns (time slices or MPS): chat has 50% of the memory" in said
 
 
 def test_a_part_of_a_card_does_what_estimate_says_of_that_share(pair: PortfolioReport) -> None:
@@ -421,8 +389,7 @@ def test_a_part_of_a_card_does_what_estimate_says_of_that_share(pair: PortfolioR
 
 def test_busy_models_share_a_card_that_is_cut(tmp_path: Path) -> None:
     busy = [
-        {"name": f"m{i}", "model": "Qwen/Qwen3-1.7B", "rate": "2/s", "ttft": "2s", "runtime": "vllm"}
-        for i in range(3)
+        {"name": f"m{i}", "model": "Qwen/Qwen3-1.7B", "rate": "2/s", "ttft": "2s", "runtime": "vllm"} for i in range(3)
     ]
     file = tmp_path / "fleet.json"
     request = FleetRequest(fleet={"demand": busy, "supply": [{"chip": "h100"}]}, gap="0")  # type: ignore[arg-type]
@@ -449,9 +416,7 @@ def test_servers_on_one_card_are_told_their_parts_of_its_memory(tmp_path: Path) 
     assert "--port 8000" in texts[0]
     assert "--port 8001" in texts[1]
     assert all("SHARED_GPU" in t for t in texts)
-    with pytest.raises(
-        UsageError, match="starts servers on whole cards, this plan shares its card with tools"
-    ):
+    with pytest.raises(UsageError, match="starts servers on whole cards, this plan shares its card with tools"):
         launching.launch(str(file), "kubernetes", 1)
 
 
@@ -494,10 +459,7 @@ def test_models_that_do_not_fit_together_sleep_by_turns(tmp_path: Path) -> None:
     assert chat.turn.wakes_per_h == pytest.approx(tools.turn.wakes_per_h, rel=0.01)
     assert all(p.runtime == "vllm" for p in report.placements)
     said = " ".join(report.verdict())
-    assert (
-        "share 1x h100-sxm5-80gb, one awake, the others asleep in the host's memory: chat wakes in 1.8"
-        in said
-    )
+    assert "share 1x h100-sxm5-80gb, one awake, the others asleep in the host's memory: chat wakes in 1.8" in said
     assert not report.unsimulated
     for t, s in zip([t for t in report.simulated if t.time == "TTFT"], (chat, tools), strict=True):
         assert s.turn is not None
@@ -548,23 +510,8 @@ def test_wakes_take_about_as_long_as_published(chip: str, gigabytes: float, seco
     assert 0.5 < found / seconds < 2.0
 
 
-LEGAL = {
-    "name": "legal",
-    "model": SMALL,
-    "lora": "rank=16",
-    "day": [2, 8, 12, 4],
-    "ttft": "1s",
-    "tpot": "40ms",
-}
-MEDICAL = {
-    "name": "medical",
-    "model": SMALL,
-    "lora": "rank=32",
-    "rate": "3/s",
-    "in": 500,
-    "ttft": "2s",
-    "tpot": "30ms",
-}
+LEGAL = {"name": "legal", "model": SMALL, "lora": "rank=16", "day": [2, 8, 12, 4], "ttft": "1s", "tpot": "40ms"}
+MEDICAL = {"name": "medical", "model": SMALL, "lora": "rank=32", "rate": "3/s", "in": 500, "ttft": "2s", "tpot": "30ms"}
 
 
 def test_adapters_of_one_model_are_one_demand() -> None:
@@ -583,22 +530,8 @@ def test_adapters_of_one_model_are_one_demand() -> None:
     assert parse_quantity(both["ttft"], "s", "ttft") == pytest.approx(mean / prompt)  # of the longer prompts
 
 
-TALK = {
-    "name": "talk",
-    "model": "meta-llama/Llama-3.1-70B",
-    "rate": "0.3/s",
-    "in": 1000,
-    "out": 300,
-    "tpot": "50ms",
-}
-TOOLS = {
-    "name": "tools",
-    "model": "meta-llama/Llama-3.1-70B",
-    "rate": "0.1/s",
-    "in": 4000,
-    "out": 100,
-    "tpot": "60ms",
-}
+TALK = {"name": "talk", "model": "meta-llama/Llama-3.1-70B", "rate": "0.3/s", "in": 1000, "out": 300, "tpot": "50ms"}
+TOOLS = {"name": "tools", "model": "meta-llama/Llama-3.1-70B", "rate": "0.1/s", "in": 4000, "out": 100, "tpot": "60ms"}
 CLOUD = {"name": "cloud", "chip": "h100"}
 
 
@@ -654,22 +587,12 @@ def test_adapters_take_the_memory_that_fit_says_and_software_that_has_them() -> 
     held = plan.plans[0].memory.items["adapters"]
     assert held == fits.fits[0].memory.items["adapters"] > 2e9
     assert plan.plans[0].memory.cache_tokens < base.plans[0].memory.cache_tokens
-    assert any(
-        said.startswith("16 low-rank adapters of rank 64 held with the model") for said in plan.assumptions
-    )
+    assert any(said.startswith("16 low-rank adapters of rank 64 held with the model") for said in plan.assumptions)
     with pytest.raises(ChipwiseError, match="is not known to serve low-rank adapters"):
         cw.estimate(SMALL, chip="rtx-4090", lora=lora, runtime="exllamav3", evidence="none")
 
 
-SPOT = {
-    "name": "spot",
-    "chip": "h100",
-    "price": 1.2,
-    "max": 6,
-    "machine": 2,
-    "preempt": "2h",
-    "wait": "30min",
-}
+SPOT = {"name": "spot", "chip": "h100", "price": 1.2, "max": 6, "machine": 2, "preempt": "2h", "wait": "30min"}
 
 
 def test_machines_that_are_taken_away_carry_less_and_the_cheapest_mix_is_found() -> None:
@@ -695,10 +618,7 @@ def test_machines_that_are_taken_away_carry_less_and_the_cheapest_mix_is_found()
     found = request.run()
     assert found.fleet.usd_per_h == pytest.approx(least)
     said = " ".join(found.assumptions)
-    assert (
-        "each machine of spot is taken away every 2 hours in the mean, another is there after 30 minutes"
-        in said
-    )
+    assert "each machine of spot is taken away every 2 hours in the mean, another is there after 30 minutes" in said
 
 
 def test_a_simulation_says_that_it_leaves_preemptions_out() -> None:

@@ -10,16 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from chipwise.api.portfolio_cards import (
-    MEMORIES,
-    TIMES,
-    CardPart,
-    Sleeper,
-    SmallDemand,
-    apart,
-    cards,
-    conflict,
-)
+from chipwise.api.portfolio_cards import MEMORIES, TIMES, CardPart, Sleeper, SmallDemand, apart, cards, conflict
 from chipwise.catalog.override import Share, instances_of
 
 QUESTION = cast(Any, SimpleNamespace(workload_of=lambda _: SimpleNamespace(output_tokens=1.0)))
@@ -56,9 +47,7 @@ def fits(card: tuple[CardPart, ...]) -> bool:
         units, memory = np.sum([cuts[p.share.instance] for p in card], axis=0)
         return bool(units <= 1.0 + 1e-9 and memory <= 1.0 + 1e-9)
     work = sum(p.active for p in card)
-    return sum(p.memory for p in card) <= 1.0 and all(
-        1.0 + work - p.active <= 1.0 / p.share.gpu + 1e-9 for p in card
-    )
+    return sum(p.memory for p in card) <= 1.0 and all(1.0 + work - p.active <= 1.0 / p.share.gpu + 1e-9 for p in card)
 
 
 @pytest.mark.parametrize("seed", range(20))

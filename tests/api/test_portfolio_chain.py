@@ -59,9 +59,7 @@ def taken(seed: int, limits: int, supply: int) -> Taken:
     rng = np.random.default_rng(seed)
     mids = rng.uniform(0.1, 0.6, limits)
     plan = replace(plan_of("kokoro-82m", rate="2/s", chips="l4"), chip=f"chip{supply}")
-    return Taken(
-        plan, tuple(figure(m, 0.7 * m, 1.6 * m) for m in mids), float(rng.uniform(1, 9)), (supply, False)
-    )
+    return Taken(plan, tuple(figure(m, 0.7 * m, 1.6 * m) for m in mids), float(rng.uniform(1, 9)), (supply, False))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -70,8 +68,7 @@ def test_clashes_are_what_misses_a_target_and_nothing_else(seed: int) -> None:
     limits = tuple(zip((FIRST, WHOLE), rng.uniform(0.7, 1.6, 2).tolist(), strict=True))[: 1 + seed % 2]
     sizes = rng.integers(1, 5, 1 + seed % 4)
     steps = tuple(
-        tuple(taken(100 * seed + 10 * i + n, len(limits), n % 2) for n in range(size))
-        for i, size in enumerate(sizes)
+        tuple(taken(100 * seed + 10 * i + n, len(limits), n % 2) for n in range(size)) for i, size in enumerate(sizes)
     )
     chain = TimedChain(Chain("c", "", limits, 0.9), tuple("abcd"[: len(sizes)]), steps)
     clashes = list(chain.clashes())
@@ -130,9 +127,7 @@ def test_a_step_waits_for_what_it_passes_on() -> None:
     many, _ = ChainStep(chain, "score", calls=20, passes=1.0, output=1.0).times(plan)
     assert many.mid == pytest.approx(ttft + 19.0 * plan.prefill_s)
     sound = plan_of("kokoro-82m", rate="1/s", chips="h100")
-    assert [t.mid for t in ChainStep(chain, "speak", last=True).times(sound)] == pytest.approx(
-        [sound.answered_s] * 2
-    )
+    assert [t.mid for t in ChainStep(chain, "speak", last=True).times(sound)] == pytest.approx([sound.answered_s] * 2)
 
 
 def test_the_steps_of_a_chain_keep_its_target_together() -> None:
@@ -228,9 +223,7 @@ def test_a_chain_is_saved_made_again_simulated_and_launched(tmp_path: Any) -> No
     assert not report["unsimulated"]
     assert seen["rank"] is None
     assert seen["holds"]
-    assert seen["mean"]["mid"] == pytest.approx(
-        of["mean_s"], rel=0.1
-    )  # formulas of queues against the engine
+    assert seen["mean"]["mid"] == pytest.approx(of["mean_s"], rel=0.1)  # formulas of queues against the engine
     placed = {p["demand"].partition("/")[2]: p for p in report["fleet"]["placements"]}
     think, hear = placed["think"], placed["hear"]
     assert "Qwen3-8B" in launched(kept, think)
@@ -296,14 +289,7 @@ def test_a_log_of_a_chain_says_when_requests_come(tmp_path: Any) -> None:
 
 
 def test_networks_are_demands_by_themselves_and_jobs(tmp_path: Any) -> None:
-    served = {
-        "name": "pictures",
-        "model": "sdxl",
-        "rate": "200/h",
-        "e2e": "20s",
-        "steps": 30,
-        "runtime": "compile",
-    }
+    served = {"name": "pictures", "model": "sdxl", "rate": "200/h", "e2e": "20s", "steps": 30, "runtime": "compile"}
     job = {"name": "clips", "model": "wan2.2", "samples": 100, "deadline": "24h", "frames": 81}
     job |= {"resolution": "832x480"}
     hall = {"name": "hall", "chip": "h100", "count": 4, "price": "own"}
@@ -334,9 +320,7 @@ def test_networks_share_a_card_with_language_models() -> None:
     assert hearing.sharing
     assert hearing.sharing.memory == 0.125
     share = hearing.sharing.share
-    alone = cw.estimate(
-        "whisper", chip="l40s", settings="audio_s=5", share=share, runtime=hearing.runtime
-    ).plans[0]
+    alone = cw.estimate("whisper", chip="l40s", settings="audio_s=5", share=share, runtime=hearing.runtime).plans[0]
     assert hearing.sharing.ttft_s.mid == pytest.approx(alone.latency_s.mid, rel=1e-6)
     assert hearing.sharing.active == pytest.approx(0.3 * alone.latency_s.mid, rel=1e-6)
     assert {t.demand for t in found.simulated} == {"hearing", "chat"}
@@ -438,9 +422,7 @@ def test_a_step_calls_an_api_whose_speed_is_said() -> None:
 
 def test_an_api_that_is_too_slow_or_of_unknown_speed_is_not_called() -> None:
     slow = asked([BUSY], ONE_CARD, CALLED | {"ttft": "2s"})
-    assert all(p.kind == "rent" for p in slow.fleet.placements), (
-        "one card may or may not carry all three steps"
-    )
+    assert all(p.kind == "rent" for p in slow.fleet.placements), "one card may or may not carry all three steps"
     unknown = asked([BUSY], CARDS, {"price": "api", "name": "novita", "provider": "novita"})
     assert all(p.kind == "rent" for p in unknown.fleet.placements)
     said = " ".join(unknown.assumptions)

@@ -49,9 +49,7 @@ def test_a_critic_trains_twice_and_a_reference_scores() -> None:
 
 def test_a_teacher_scores_in_place_of_the_policy_and_larger_ones_longer() -> None:
     asked = {"placement": "together", "algorithm": "distill", "samples": 8}
-    small, large = (
-        plans(**asked, teacher=name)["together"].parts for name in ("Qwen/Qwen3-1.7B", "Qwen/Qwen3-14B")
-    )
+    small, large = (plans(**asked, teacher=name)["together"].parts for name in ("Qwen/Qwen3-1.7B", "Qwen/Qwen3-14B"))
     plain = plans(placement="together", reference=False)["together"].parts
     assert small["training"] == large["training"] == plain["training"]
     assert 0.7 * plain["scoring"] < small["scoring"] < 2.0 * plain["scoring"]
@@ -82,9 +80,7 @@ def test_every_door_asks_it() -> None:
 
 def test_only_engines_that_take_new_weights_sample() -> None:
     assert {p.runtime for p in plans(runtime="sglang").values()} == {"sglang"}
-    with pytest.raises(
-        InfeasibleError, match=r"llama.cpp .* is not known to take new weights .*--runtime vllm or"
-    ):
+    with pytest.raises(InfeasibleError, match=r"llama.cpp .* is not known to take new weights .*--runtime vllm or"):
         plans(runtime="llama.cpp")
     with pytest.raises(InfeasibleError, match="trainium2: no software is known that samples there"):
         plans(chips="trainium2")
@@ -134,9 +130,7 @@ def test_a_loop_needs_chips_that_reach_each_other() -> None:
 def test_new_weights_travel_between_the_halves() -> None:
     """1.7 G parameters in 16 bit: over the network where 16 chips are two hosts, over the fabric within one; and every
     engine takes them once, however many there are."""
-    within, between = (
-        plans(placement="apart", train_share="50%", counts=count)["apart"] for count in ("8", "16")
-    )
+    within, between = (plans(placement="apart", train_share="50%", counts=count)["apart"] for count in ("8", "16"))
     assert between.parts["sync"] > 3.0 * within.parts["sync"]
     assert between.parts["sync"] * between.tp == pytest.approx(2.0 * 1.72e9 / 50e9, rel=0.01)
     more = plans(placement="apart", train_share="50%", counts="64")["apart"]
@@ -151,9 +145,7 @@ def test_handing_over_takes_the_slower_side() -> None:
 
 def test_an_engine_spans_machines_where_none_alone_holds_the_model() -> None:
     """671 GB of DeepSeek-V3 in fp8 are more than eight cards of 80 GB hold."""
-    asked = RlRequest(
-        model="deepseek-ai/DeepSeek-V3", chips="h100", counts="256", prompts=16, out="545"
-    ).asked()
+    asked = RlRequest(model="deepseek-ai/DeepSeek-V3", chips="h100", counts="256", prompts=16, out="545").asked()
     engine = reinforcing._engine(asked, get_chip("h100"), 256)
     assert (engine.plan.layout.tp, engine.chips) == (8, 16)
     with pytest.raises(InfeasibleError, match="short per device"):

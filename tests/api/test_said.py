@@ -184,11 +184,7 @@ JUDGED = [
     ("An MI300X needs 4x the power of an RTX 4090", "misleading", "1.67 times as high a power limit"),
     ("An H100 uses less power than an A100", "false", "power limit"),
     # memory and comparisons
-    (
-        "A pair of RTX 3090s can run Llama 3.3 70B in 4-bit",
-        "true with a condition",
-        "requests of 2,300 tokens fit",
-    ),
+    ("A pair of RTX 3090s can run Llama 3.3 70B in 4-bit", "true with a condition", "requests of 2,300 tokens fit"),
     ("Two RTX 3090s are faster than one RTX 4090 for Llama 70B", "true", "fits on 2x"),
     ("Llama 3.1 70B in 8-bit needs 70 GB of memory", "true", "39.8 GB in 4 bit"),
     ("An A100 40GB is faster than an A100 80GB", "false", "0.76 times the bandwidth"),
@@ -288,10 +284,7 @@ def test_a_maker_stands_for_a_chip_and_the_answer_says_so() -> None:
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        (
-            "Llama 3 405B took 30.84M GPU hours on H100",
-            "chipwise plan meta-llama/Llama-3.1-405B --task train",
-        ),
+        ("Llama 3 405B took 30.84M GPU hours on H100", "chipwise plan meta-llama/Llama-3.1-405B --task train"),
         ("Trainium2 is half the cost of H100", "--price-of trainium2=USD_PER_H"),
         ("Grok uses 100,000 H100s", "chipwise chips show h100-sxm5-80gb"),
         ("Whisper runs at 70x real time on an A100", "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"),
@@ -319,9 +312,7 @@ def test_a_statement_about_serving_does_not_answer_for_training() -> None:
 
 def test_a_statement_that_answers_for_another_says_so_first() -> None:
     (found,) = check_statement("H200 is twice as fast as H100").statements
-    assert found.because.startswith(
-        "This answers for 'An H200 is 1.9 times an H100 on Llama 70B'. On two chips, "
-    )
+    assert found.because.startswith("This answers for 'An H200 is 1.9 times an H100 on Llama 70B'. On two chips, ")
     assert found.confidence == "medium"
 
 

@@ -96,9 +96,7 @@ def test_a_changed_price_shows_as_exactly_that(saved: str, tmp_path: Path) -> No
     said = [f for f in prices.facts if not f.endswith(" more")]
     strange = [f for f in said if "h100-sxm5-80gb" not in f or "on_demand" not in f]
     assert strange == []
-    moved = [
-        c.figure for c in found.changes if not re.search("price|usd|^rank$|break_even|^saves$|ties", c.figure)
-    ]
+    moved = [c.figure for c in found.changes if not re.search("price|usd|^rank$|break_even|^saves$|ties", c.figure)]
     assert moved == []
     factors = [c.factor for c in found.changes if c.figure == "price.high"]
     assert factors
@@ -200,11 +198,7 @@ def test_what_a_question_leaves_out_has_its_default(tmp_path: Path) -> None:
     for file, changed in zip(files, ({}, {"tokens": "2T", "curves": True, "layout": "pp=1"}), strict=True):
         save("train", TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts="8", **changed), file)
     found = diff(*files)
-    assert set(found.causes[-1].facts) == {
-        "tokens: 1T -> 2T",
-        "curves: False -> True",
-        "layout: not given -> pp=1",
-    }
+    assert set(found.causes[-1].facts) == {"tokens: 1T -> 2T", "curves: False -> True", "layout: not given -> pp=1"}
 
 
 def test_the_first_plans_of_other_counts_are_compared(tmp_path: Path) -> None:
@@ -336,8 +330,7 @@ def test_bytes_of_tables_that_were_edited(name: str, seed: int, saved: str, tmp_
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("plans", 3), ("plans", [3]), ("considered", "many"), ("assumptions", [1]), ("model", [])],
+    ("field", "value"), [("plans", 3), ("plans", [3]), ("considered", "many"), ("assumptions", [1]), ("model", [])]
 )
 def test_a_field_of_another_type_is_refused(field: str, value: object, saved: str, tmp_path: Path) -> None:
     kept, file = open_saved(saved), str(tmp_path / "a.json")

@@ -38,9 +38,7 @@ def planned() -> cw.PlanReport:
     return cw.plan(MODEL, day=DAY, **LENGTHS, **ASKED)
 
 
-def test_the_policy_is_cheaper_than_a_fixed_fleet_and_no_dearer_than_formulas_that_hold(
-    planned: cw.PlanReport,
-) -> None:
+def test_the_policy_is_cheaper_than_a_fixed_fleet_and_no_dearer_than_formulas_that_hold(planned: cw.PlanReport) -> None:
     found = planned.best.scaling
     assert found is not None
     assert found.closed is not None
@@ -209,9 +207,7 @@ def test_where_no_size_holds_the_verdict_says_so_first(planned: cw.PlanReport) -
     assert slow.replicas == GROWTH * before.replicas
     assert f"and {slow.replicas} replicas do not hold them either" in slow.note
     verdict = replace(planned, plans=(slow,), kept=False, decision=None).verdict()[0]
-    assert verdict.startswith(
-        "No plan meets 600 ms to the first token and 23.0 ms per token with 90% probability"
-    )
+    assert verdict.startswith("No plan meets 600 ms to the first token and 23.0 ms per token with 90% probability")
     assert f"where the peak of the day is simulated. Nearest: {slow.machines}" in verdict
 
 
@@ -260,24 +256,18 @@ def test_a_floor_that_is_said_is_kept() -> None:
     assert best.scaling.start_s == 30.0
 
 
-def test_keda_starts_replicas_by_the_clock_before_they_are_needed(
-    planned: cw.PlanReport, tmp_path: Path
-) -> None:
+def test_keda_starts_replicas_by_the_clock_before_they_are_needed(planned: cw.PlanReport, tmp_path: Path) -> None:
     found = planned.best.scaling
     assert found is not None
     planned.save(str(tmp_path / "plan.json"))
     text = {f.name: f.text for f in launch(str(tmp_path / "plan.json"), "keda")}["scaledobject.yaml"]
     assert text.count('type: "cron"') == sum(
-        n != m and n != found.least
-        for n, m in zip(found.clock, (found.clock[-1], *found.clock), strict=False)
+        n != m and n != found.least for n, m in zip(found.clock, (found.clock[-1], *found.clock), strict=False)
     )
     assert f'threshold: "{found.target:g}"' in text
     peak = found.clock.index(max(found.clock))
     ahead = -(-round(found.start_s + found.every_s) // 60)
-    start = (
-        180 * next(i for i in range(peak, -1, -1) if i == 0 or found.clock[i - 1] != found.clock[peak])
-        - ahead
-    )
+    start = 180 * next(i for i in range(peak, -1, -1) if i == 0 or found.clock[i - 1] != found.clock[peak]) - ahead
     assert f'start: "{start % 60} {start // 60} * * *"' in text
     with pytest.raises(UsageError, match="no clock"):
         launch(str(tmp_path / "plan.json"), "dynamo-planner")

@@ -50,8 +50,7 @@ def test_the_record_is_the_contract(run: Run) -> None:
 
 def test_bursts_wait_longer_than_random_arrivals() -> None:
     steady, random, bursts = (
-        cw.simulate(MODEL, rate=20, requests=1500, burstiness=b, **LOAD).simulation.ttft_s.p99.mid
-        for b in (0, 1, 4)
+        cw.simulate(MODEL, rate=20, requests=1500, burstiness=b, **LOAD).simulation.ttft_s.p99.mid for b in (0, 1, 4)
     )
     assert steady < random < bursts
 
@@ -68,18 +67,14 @@ def test_a_wave_is_all_at_once() -> None:
 
 
 def test_what_a_prefix_cache_knows_is_not_computed() -> None:
-    cold, warm = (
-        cw.simulate(MODEL, rate=10, requests=400, prefix_hit=hit, **LOAD).simulation for hit in (None, "50%")
-    )
+    cold, warm = (cw.simulate(MODEL, rate=10, requests=400, prefix_hit=hit, **LOAD).simulation for hit in (None, "50%"))
     assert warm.hit_rate == pytest.approx(0.5, abs=0.001)
     assert warm.ttft_s.mean.mid < cold.ttft_s.mean.mid
 
 
 def test_a_saved_plan_is_simulated(run: Run, tmp_path: Path) -> None:
     kept = tmp_path / "plan.json"
-    plans = run(
-        "plan", MODEL, "--rate", "20/s", "--chips", "h100,l4", "--save", str(kept), "--format", "json"
-    )
+    plans = run("plan", MODEL, "--rate", "20/s", "--chips", "h100,l4", "--save", str(kept), "--format", "json")
     second = json.loads(plans.out)["plans"][1]
     ran = run("simulate", str(kept), "--plan", "2", "--format", "json")
     assert ran.code == 0, ran.err
@@ -95,10 +90,7 @@ def test_a_saved_plan_is_simulated(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_log_is_replayed(tmp_path: Path) -> None:
-    lines = [
-        "timestamp,prompt_tokens,output_tokens",
-        *(f"{i * 0.2:.1f},{500 + i},{20 + i % 7}" for i in range(120)),
-    ]
+    lines = ["timestamp,prompt_tokens,output_tokens", *(f"{i * 0.2:.1f},{500 + i},{20 + i % 7}" for i in range(120))]
     log = tmp_path / "log.csv"
     log.write_text("\n".join(lines))
     found = cw.simulate(MODEL, chip="h100", log=str(log))
@@ -113,9 +105,7 @@ def test_a_log_is_replayed(tmp_path: Path) -> None:
 
 def test_requests_that_no_cache_holds_are_lost(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text(
-        "\n".join(["prompt_tokens,output_tokens", *["100,10"] * 50, "600000,10", *["200,10"] * 50])
-    )
+    log.write_text("\n".join(["prompt_tokens,output_tokens", *["100,10"] * 50, "600000,10", *["200,10"] * 50]))
     found = cw.simulate(MODEL, chip="h100", log=str(log))
     assert (found.simulation.requests, found.simulation.lost) == (101, 1)
     assert "1 could not be served" in str(found)
@@ -151,8 +141,7 @@ def test_what_is_asked_wrongly(asked: dict[str, Any], field: str, words: str) ->
 def test_what_makes_room_is_recomputed_or_moved_to_the_host() -> None:
     asked = {"chip": "l4", "in_": 500, "out": 1500, "requests": 120}
     again, moved = (
-        cw.simulate(MODEL, **asked, policy=f"preemption={how},max_sequences=64")
-        for how in ("recompute", "swap")
+        cw.simulate(MODEL, **asked, policy=f"preemption={how},max_sequences=64") for how in ("recompute", "swap")
     )
     assert again.simulation.preemptions > 10
     assert moved.simulation.preemptions > 10
@@ -194,10 +183,7 @@ def test_every_kind_of_software_and_layout_is_scheduled() -> None:
 
 @pytest.mark.parametrize(("name", "tp", "off"), [("llama-3.1-8b", 1, (0.10, 0.15, 0.10, 0.20))])
 def test_a_recorded_engine_is_met(truth: Path, name: str, tp: int, off: tuple[float, ...]) -> None:
-    rows = [
-        json.loads(x)
-        for x in (truth / "request_traces" / f"rtxpro6000_{name}.jsonl").read_text().splitlines()
-    ]
+    rows = [json.loads(x) for x in (truth / "request_traces" / f"rtxpro6000_{name}.jsonl").read_text().splitlines()]
     found = cw.simulate(
         MODEL,
         chip="rtx-pro-6000-server",

@@ -134,9 +134,7 @@ def test_a_verdict_falls_with_its_condition() -> None:
     assert "no longer" in found.because
 
 
-@pytest.mark.parametrize(
-    "text", ["__import__('os')", "a.__class__", "open('x')", "a.b(1)", "[1 for x in a]", "b"]
-)
+@pytest.mark.parametrize("text", ["__import__('os')", "a.__class__", "open('x')", "a.b(1)", "[1 for x in a]", "b"])
 def test_figures_are_expressions_over_answers_and_nothing_else(text: str) -> None:
     with pytest.raises(ValueError, match="no figure"):
         value_of(text, {"a": Said("", "", "")})

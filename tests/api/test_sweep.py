@@ -146,9 +146,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_bytes(products: Path, tmp_pa
     assert sorted(p.name for p in out.iterdir() if p.name.startswith(".")) == []
 
 
-def test_a_finished_sweep_asks_nothing_again(
-    products: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_sweep_asks_nothing_again(products: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = written(products / "out")
     monkeypatch.setattr(AloneEngine, "start", lambda *_: pytest.fail("a cell was asked again"))
     report = run_sweep(str(products / "sweep.toml"), str(products / "out"), ("local", 1, None))
@@ -183,9 +181,7 @@ def test_one_process_at_a_time(products: Path, run: Run) -> None:
     assert "another process works on this sweep" in said
 
 
-def test_rows_of_other_tables_are_not_taken(
-    products: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_other_tables_are_not_taken(products: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chipwise.api.sweep.installed", lambda: "another build")
     said = run("sweep", str(products / "sweep.toml"), "--out", str(products / "out")).refused(2)
     assert "another build of chipwise" in said
@@ -216,12 +212,7 @@ def test_a_design_is_refused_before_any_cell(changed: Mapping[str, Any], match: 
 
 def test_python_gives_rows_in_order() -> None:
     rows = list(cw.sweep(SERVED))
-    assert [(r["chip"], r["concurrency"]) for r in rows] == [
-        ("h100", 1),
-        ("h100", 64),
-        ("l4", 1),
-        ("l4", 64),
-    ]
+    assert [(r["chip"], r["concurrency"]) for r in rows] == [("h100", 1), ("h100", 64), ("l4", 1), ("l4", 64)]
     first = cw.estimate("llama-3.1-8b", chip="h100", concurrency=1).best.tpot_s.mid
     assert rows[0]["plans.0.tpot_s.mid"] == pytest.approx(first, rel=1e-11)
     assert rows[0]["error"] == ""
@@ -255,9 +246,7 @@ def test_a_random_design_is_that_of_its_seed() -> None:
     assert all(row["plans.0.tpot_s.mid"] for row in few)
 
 
-def test_fields_vary_together_and_chips_may_be_hypothetical(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fields_vary_together_and_chips_may_be_hypothetical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = Path(copy_of("h200-sxm-141gb", tmp_path)).relative_to(tmp_path)
     monkeypatch.chdir(tmp_path)
     text = own.read_text("utf-8").replace("memory_GBps = 4800", "memory_GBps = 9600")
@@ -266,13 +255,7 @@ def test_fields_vary_together_and_chips_may_be_hypothetical(
         "verb": "estimate",
         "columns": ["plans.0.chip", "plans.0.tpot_s.mid"],
         "fixed": {"model": "llama-3.1-8b", "concurrency": 1},
-        "grid": {
-            "place": [
-                {"chip": "h200", "tp": 1},
-                {"chip": "h200", "tp": 2},
-                {"chip": str(own)},
-            ]
-        },
+        "grid": {"place": [{"chip": "h200", "tp": 1}, {"chip": "h200", "tp": 2}, {"chip": str(own)}]},
     }
     rows = list(cw.sweep(said))
     assert [row["error"] for row in rows] == [""] * 3
@@ -306,11 +289,7 @@ def test_a_cell_that_kills_its_process_is_one_row() -> None:
                 raise LostError
             return [f"row {n}" for n in handle], 0.001 * len(handle)
 
-    found = {
-        n: row
-        for block, rows in flow(Frail(), iter(range(100)), 100)
-        for n, row in zip(block, rows, strict=True)
-    }
+    found = {n: row for block, rows in flow(Frail(), iter(range(100)), 100) for n, row in zip(block, rows, strict=True)}
     assert sorted(found) == list(range(100))
     assert [n for n, row in found.items() if not row.startswith("row")] == [37]
     assert '"lost"' in found[37]
@@ -373,9 +352,7 @@ def test_the_report_compares_and_draws(products: Path, run: Run) -> None:
     ran = run("sweep", str(products / "sweep.toml"), "--out", str(products / "out"), "--format", "json").json
     assert ran["figure"] == "kernels.0.time_s.mid"
     best = ran["front"][0]
-    times = {
-        int(r["cell"]): float(r["kernels.0.time_s.mid"]) for r in lines(products / "out") if not r["error"]
-    }
+    times = {int(r["cell"]): float(r["kernels.0.time_s.mid"]) for r in lines(products / "out") if not r["error"]}
     assert best["figures"]["kernels.0.time_s.mid"] == times[best["cell"]] == min(times.values())
     effects = {e["name"]: (e["lesser"], e["greater"]) for e in ran["effects"]}
     assert effects["m"] == ("1", "4096")
@@ -393,9 +370,7 @@ def test_parquet_says_what_csv_says(products: Path) -> None:
     for one, other in zip(table, lines(products / "out"), strict=True):
         assert list(one) == list(other)
         for name, value in one.items():
-            assert other[name] == (
-                "" if value is None else str(value) if not isinstance(value, float) else repr(value)
-            )
+            assert other[name] == ("" if value is None else str(value) if not isinstance(value, float) else repr(value))
     assert {type(row["m"]) for row in table} == {int}
 
 
@@ -415,9 +390,7 @@ def test_progress_is_said_on_standard_error(products: Path, tmp_path: Path, run:
         (("--address", "auto"), "add --on ray"),
     ],
 )
-def test_engines_that_cannot_be(
-    products: Path, tmp_path: Path, run: Run, options: tuple[str, ...], match: str
-) -> None:
+def test_engines_that_cannot_be(products: Path, tmp_path: Path, run: Run, options: tuple[str, ...], match: str) -> None:
     asked = ("sweep", str(products / "sweep.toml"), "--out", str(tmp_path / "out"), *options)
     assert match in run(*asked).refused(2)
 
@@ -433,11 +406,7 @@ def test_a_sweep_may_be_a_file_of_nothing(tmp_path: Path) -> None:
 def test_the_front_holds_what_no_other_beats() -> None:
     columns = {"cost": [1.0, 2.0, 1.0, 3.0, math.nan, 2.0], "speed": [5.0, 9.0, 5.0, 8.0, 9.9, 7.0]}
     design = SweepDesign(
-        "estimate",
-        (SweepAxis("batch", tuple(range(6))),),
-        tuple(columns),
-        least=("cost",),
-        most=("speed",),
+        "estimate", (SweepAxis("batch", tuple(range(6))),), tuple(columns), least=("cost",), most=("speed",)
     )
     tally = SweepTally(design)
     for number, pair in enumerate(zip(*columns.values(), strict=True)):
@@ -449,6 +418,4 @@ def test_the_front_holds_what_no_other_beats() -> None:
         (2, {"cost": 2.0, "speed": 9.0}),
     ]
     assert report.base == 2.0
-    assert [(e.lesser, e.greater, e.at_lesser, e.at_greater) for e in report.effects] == [
-        ("0", "3", 1.0, 3.0)
-    ]
+    assert [(e.lesser, e.greater, e.at_lesser, e.at_greater) for e in report.effects] == [("0", "3", 1.0, 3.0)]

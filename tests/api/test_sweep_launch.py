@@ -101,9 +101,7 @@ def test_a_ray_job_hands_the_cells_to_other_machines(folder: Path) -> None:
     assert workers["replicas"] == workers["minReplicas"] == workers["maxReplicas"] > 1
     (container,) = workers["template"]["spec"]["containers"]
     assert container["resources"]["limits"] == container["resources"]["requests"]
-    assert spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}, (
-        "it answers no cells itself"
-    )
+    assert spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}, "it answers no cells itself"
 
 
 def test_a_task_of_skypilot_runs_the_sweep(folder: Path) -> None:
@@ -115,9 +113,7 @@ def test_a_task_of_skypilot_runs_the_sweep(folder: Path) -> None:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m chipwise "$@" --workers 1\n')
     program.chmod(0o755)
     path = {"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": ":".join(sys.path)}
-    subprocess.run(
-        ["bash", "-c", f"set -e\n{task['run']}"], cwd=home, env=path, check=True, capture_output=True
-    )
+    subprocess.run(["bash", "-c", f"set -e\n{task['run']}"], cwd=home, env=path, check=True, capture_output=True)
     assert held(folder, home / "sweep" / "sweep.toml")
     rows = list(csv.DictReader((home / "results" / RESULTS).read_text("utf-8").splitlines()))
     assert [(row["chips"], row["m"], row["error"]) for row in rows] == [
@@ -135,9 +131,7 @@ def test_a_task_of_skypilot_runs_the_sweep(folder: Path) -> None:
         (DESIGN.replace("mine.toml", "h100x"), "skypilot", "did you mean h100"),
     ],
 )
-def test_what_cannot_be_started_elsewhere_is_refused(
-    folder: Path, design: str, target: str, said: str
-) -> None:
+def test_what_cannot_be_started_elsewhere_is_refused(folder: Path, design: str, target: str, said: str) -> None:
     (folder / "far").mkdir()
     copy_of("h200-sxm-141gb", folder / "far")
     (folder / "asked.toml").write_text(design, "utf-8")
@@ -147,8 +141,6 @@ def test_what_cannot_be_started_elsewhere_is_refused(
 
 
 def test_the_command_line_starts_sweeps_and_has_no_plan_of_them(folder: Path, run: Run) -> None:
-    assert "--plan is of a saved answer" in run(
-        "launch", "asked.toml", "--for", "skypilot", "--plan", "2"
-    ).refused(2)
+    assert "--plan is of a saved answer" in run("launch", "asked.toml", "--for", "skypilot", "--plan", "2").refused(2)
     ran = run("launch", "asked.toml", "--for", "skypilot", "--out", "files")
     assert (ran.code, ran.out) == (0, "files/task.yaml\n")

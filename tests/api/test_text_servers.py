@@ -27,9 +27,7 @@ def test_what_servers_name_is_known(runtime: MediaRuntime) -> None:
 
 def test_a_server_runs_its_chips_models_and_formats() -> None:
     tei, vllm = get_media_runtime("text-embeddings-inference"), get_media_runtime("vllm")
-    runs = {
-        name: tei.runs_on(get_chip(name)) for name in ("t4", "l4", "h100-sxm5-80gb", "b300-sxm", "gh200-96gb")
-    }
+    runs = {name: tei.runs_on(get_chip(name)) for name in ("t4", "l4", "h100-sxm5-80gb", "b300-sxm", "gh200-96gb")}
     assert runs == {"t4": True, "l4": True, "h100-sxm5-80gb": True, "b300-sxm": False, "gh200-96gb": False}
     assert vllm.runs_on(get_chip("mi300x"))
     assert not vllm.runs_on(get_chip("v100-sxm2-32gb"))
@@ -67,12 +65,7 @@ def test_without_a_rate_or_a_server_it_is_as_before() -> None:
         ("bge-m3", "l4", "BAAI/bge-m3", ("--model-id BAAI/bge-m3", "/embed", "--dtype float16")),
         ("intfloat/e5-base-v2", "l4", "intfloat/e5-base-v2", ("--model-id intfloat/e5-base-v2",)),
         ("bge-reranker-large", "l4", "BAAI/bge-reranker-large", ("/rerank", '"texts"')),
-        (
-            "Qwen/Qwen3-Reranker-0.6B",
-            "l4",
-            "Qwen/Qwen3-Reranker-0.6B",
-            ("vllm serve", "--hf-overrides", "/rerank"),
-        ),
+        ("Qwen/Qwen3-Reranker-0.6B", "l4", "Qwen/Qwen3-Reranker-0.6B", ("vllm serve", "--hf-overrides", "/rerank")),
         ("bge-m3", "mi300x", "BAAI/bge-m3", ("--runner pooling", "/v1/embeddings", "--dtype bfloat16")),
     ],
 )

@@ -51,11 +51,7 @@ def test_packed_documents_pay_for_their_own_pairs_alone() -> None:
         run = train_plan(ROW, chips=("h100",), counts=(64,), tokens=1e11, seq=32768, **said)
         return run.plans[0].days.mid
 
-    whole, short, spread = (
-        days(),
-        days(documents={"mean": "1200"}),
-        days(documents={"mean": "1200", "cv": "1.5"}),
-    )
+    whole, short, spread = (days(), days(documents={"mean": "1200"}), days(documents={"mean": "1200", "cv": "1.5"}))
     assert short < spread < 0.7 * whole
     assert days(documents={"mean": "100000"}) == whole
     for said, words in (
@@ -77,9 +73,7 @@ def test_degrees_can_be_fixed() -> None:
 def test_layers_are_recomputed_by_share() -> None:
     """More of them take longer and less memory."""
     plans = [
-        train_plan(ROW, chips=("h100",), counts=(8,), tokens=1e9, layout={**fixed, "recompute": share}).plans[
-            0
-        ]
+        train_plan(ROW, chips=("h100",), counts=(8,), tokens=1e9, layout={**fixed, "recompute": share}).plans[0]
         for fixed in ({"tp": 2, "zero": 1, "micro_batch": 1, "offload": 0},)
         for share in ("none", "30%", "0.6", "full")
     ]
@@ -119,20 +113,13 @@ def test_a_network_of_ones_own() -> None:
     that have none."""
 
     def step(model: str, layout: dict[str, int | str], figures: dict[str, str]) -> float:
-        report = train_plan(
-            model, chips=("h100",), counts=(1024,), tokens=1e12, layout=layout, network_figures=figures
-        )
+        report = train_plan(model, chips=("h100",), counts=(1024,), tokens=1e12, layout=layout, network_figures=figures)
         return report.plans[0].step_s.mid
 
     dense, tree = ("meta-llama/Llama-3.1-70B", {"tp": 8, "pp": 8}), {"oversubscription": "8", "leaf": "16"}
     assert step(*dense, {}) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
     own = train_plan(
-        dense[0],
-        chips=("h100",),
-        counts=(1024,),
-        layout=dense[1],
-        tokens=1e12,
-        changes={"scaleout": "12.5GB/s"},
+        dense[0], chips=("h100",), counts=(1024,), layout=dense[1], tokens=1e12, changes={"scaleout": "12.5GB/s"}
     )
     assert own.plans[0].step_s.mid == step(*dense, {"nic": "12.5GB/s"})
     routed = ("deepseek-ai/DeepSeek-V3", {"tp": 1, "pp": 4, "ep": 256, "recompute": "full"})
@@ -177,9 +164,9 @@ def test_a_batch_that_is_given_stays() -> None:
 
 def test_finetuning_freezes_the_weights() -> None:
     adapters, all_weights = (
-        train_plan(
-            ROW, task="finetune", method=m, chips=("h100",), counts=(8,), global_batch=64, trainer="nemo"
-        ).plans[0]
+        train_plan(ROW, task="finetune", method=m, chips=("h100",), counts=(8,), global_batch=64, trainer="nemo").plans[
+            0
+        ]
         for m in ("lora", "full")
     )
     assert adapters.step_s.mid < all_weights.step_s.mid

@@ -54,26 +54,13 @@ def test_software_that_nobody_develops_comes_after_what_lives(run: Run) -> None:
 def drawn(seed: int) -> dict[str, Any]:
     """A question about chips of one kind, without limits."""
     r = random.Random(seed)
-    model = r.choice(
-        ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B", ROW, "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B"]
-    )
-    chip = r.choice(
-        ["h100-sxm5-80gb", "b200-sxm", "mi300x", "tpu-v6e", "l40s", "a100-sxm4-80gb", "h200-sxm-141gb"]
-    )
-    task, method = r.choice(
-        [("train", "full"), ("finetune", "lora"), ("finetune", "full"), ("finetune", "qlora")]
-    )
+    model = r.choice(["Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B", ROW, "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B"])
+    chip = r.choice(["h100-sxm5-80gb", "b200-sxm", "mi300x", "tpu-v6e", "l40s", "a100-sxm4-80gb", "h200-sxm-141gb"])
+    task, method = r.choice([("train", "full"), ("finetune", "lora"), ("finetune", "full"), ("finetune", "qlora")])
     method = "lora" if method == "qlora" and chip.startswith("tpu") else method
     counts = (8, 32, 64) if task == "train" else (2, 4, 8)
     tokens = 1e11 if task == "train" else 1e8
-    return {
-        "model": model,
-        "chips": (chip,),
-        "task": task,
-        "method": method,
-        "counts": counts,
-        "tokens": tokens,
-    }
+    return {"model": model, "chips": (chip,), "task": task, "method": method, "counts": counts, "tokens": tokens}
 
 
 def asked(question: dict[str, Any], **changes: Any) -> TrainReport | None:
@@ -212,18 +199,13 @@ def test_the_usual_trainer_yields_to_what_is_clearly_better() -> None:
     plan = train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).plans[0]
     assert plan.instead_of == "hf-trainer"
     assert plan.stack != "hf-trainer"
-    usual = train_plan(
-        "Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8, trainer="usual"
-    ).plans[0]
+    usual = train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8, trainer="usual").plans[0]
     assert usual.instead_of == ""
     assert plan.days.mid < usual.days.mid / (1.0 + P.evidence)
     said = " ".join(train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).verdict())
     assert said.startswith(f"Train on 8x h100-sxm5-80gb with {plan.stack} instead of hf-trainer (")
     hair = replace(
-        usual,
-        stack="torchtitan",
-        instead_of="hf-trainer",
-        days=replace(usual.days, mid=0.95 * usual.days.mid),
+        usual, stack="torchtitan", instead_of="hf-trainer", days=replace(usual.days, mid=0.95 * usual.days.mid)
     )
     assert [p.stack for p in rank_runs((usual, hair), Aim(owned=True))] == ["hf-trainer"]
     experts = train_plan("Qwen/Qwen3-30B-A3B", chips=("b200-sxm",), counts=(64,)).plans[0]
@@ -241,12 +223,7 @@ def test_a_run_whose_layout_or_batch_is_said_keeps_the_usual_trainer() -> None:
 
 def test_such_a_run_takes_another_trainer_before_its_states_wait_on_the_host() -> None:
     """Mistral-7B in full on one card of 80 GB: fp32 copies do not fit, states in 16 bit do."""
-    asked = {
-        "model": "mistralai/Mistral-7B-v0.1",
-        "chips": "a100-sxm4-80gb",
-        "counts": "1",
-        "global_batch": 4,
-    }
+    asked = {"model": "mistralai/Mistral-7B-v0.1", "chips": "a100-sxm4-80gb", "counts": "1", "global_batch": 4}
     report = chipwise.train(**asked, tokens="10M")
     usual = chipwise.train(**asked, tokens="10M", trainer="nemo")
     first = report.plans[0]
@@ -319,9 +296,7 @@ def test_refusals_name_limits_and_counts_that_work() -> None:
 
 def test_the_command_of_a_plan_names_its_trainer(run: Run) -> None:
     text = run("plan", "Qwen/Qwen3-32B", "--task", "finetune", "--have", "8xh100", "--tokens", "200M").out
-    named = [
-        p.stack for p in train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).plans
-    ]
+    named = [p.stack for p in train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).plans]
     assert f"--trainer {named[0]}" in " ".join(text.replace("\\", " ").split())
     assert TrainRequest(model=ROW, confidence="50%").asked().likely == 0.5
 

@@ -20,9 +20,7 @@ ROW = "meta-llama/Llama-3.1-8B"
 
 def test_hints_do_not_contradict_each_other() -> None:
     """Two RTX 4080 meet at most and do not hold the model: neither more nor fewer of them help."""
-    with pytest.raises(
-        InfeasibleError, match=r"not on 1 or 2: does not fit, and no more chips meet"
-    ) as raised:
+    with pytest.raises(InfeasibleError, match=r"not on 1 or 2: does not fit, and no more chips meet") as raised:
         train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4080",), counts=(1, 2, 8), tokens=1e9)
     assert "more chips, " not in str(raised.value)
 
@@ -37,9 +35,7 @@ def test_a_refusal_names_changes_with_which_the_run_fits() -> None:
         assert train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask, **change).plans
     open_ = train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask).plans[0]
     assert open_.instead_of == "hf-trainer"
-    assert (
-        open_.stack == "unsloth"
-    )  # torchtune fits too, takes the same time within 1 %, and is developed no longer
+    assert open_.stack == "unsloth"  # torchtune fits too, takes the same time within 1 %, and is developed no longer
 
 
 def test_a_trainer_without_several_passes_to_a_step_takes_a_smaller_batch() -> None:
@@ -112,11 +108,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"layout": {"zero": 0, "shard": 8}}, UsageError, "leave shard out"),
         ({"layout": {"zero": 2, "pp": 2}}, InfeasibleError, "choose zero 1 or 3"),
         ({"layout": {"zero": 2, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
-        (
-            {"memory": {"optimizer": "adamw-8bit"}, "trainer": "nemo"},
-            InfeasibleError,
-            "optimizer=adamw or adamw-bf16",
-        ),
+        ({"memory": {"optimizer": "adamw-8bit"}, "trainer": "nemo"}, InfeasibleError, "optimizer=adamw or adamw-bf16"),
         ({"counts": (10_000,), "global_batch": 1024}, InfeasibleError, "as on 9,728 or 10,240"),
         ({"max_chips": 4}, UsageError, "at most 4"),
         ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
@@ -129,11 +121,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"layout": {"pp": 8, "vp": 8}}, UsageError, "vp at most 4"),
         ({"layout": {"pp": 4, "schedule": "zero"}}, UnknownNameError, "did you mean zero-bubble"),
         ({"layout": {"pp": 1, "schedule": "gpipe"}}, UsageError, "as in pp=4"),
-        (
-            {"layout": {"pp": 4, "schedule": "gpipe"}, "trainer": "nemo"},
-            UsageError,
-            "knows 1f1b, interleaved",
-        ),
+        ({"layout": {"pp": 4, "schedule": "gpipe"}, "trainer": "nemo"}, UsageError, "knows 1f1b, interleaved"),
         ({"layout": {"stash": 1}, "trainer": "torchtitan"}, UsageError, "keeps activations on the device"),
         ({"layout": {"recompute": "30%"}, "trainer": "torchtitan"}, UsageError, "selective, full"),
         ({"layout": {"offload": 1}, "trainer": "torchtitan"}, UsageError, "keeps the optimiser on the"),
@@ -193,9 +181,7 @@ def test_a_narrow_type_that_buys_nothing_is_no_plan_but_may_have_run() -> None:
         check_chip(chip, fp8)
     check_chip(chip, fp8, known_to_run=True)
     narrow, wide = (
-        train_plan(
-            ROW, chips=("gaudi3",), counts=(8,), tokens=1e9, precision=ask.precision, known_to_run=True
-        )
+        train_plan(ROW, chips=("gaudi3",), counts=(8,), tokens=1e9, precision=ask.precision, known_to_run=True)
         .plans[0]
         .step_s.mid
         for ask in (fp8, bf16)

@@ -9,9 +9,7 @@ from chipwise.report.media import MediaPlan
 HOUR = {"audio_s": 3600.0}
 
 
-def heard(
-    chip: str, runtime: str, batch: int, model: str = "whisper-large-v2", **settings: float
-) -> MediaPlan:
+def heard(chip: str, runtime: str, batch: int, model: str = "whisper-large-v2", **settings: float) -> MediaPlan:
     found = chipwise.estimate(
         model, chip=chip, runtime=runtime, batch=batch, precision="fp16", settings=HOUR | settings
     )
@@ -42,9 +40,7 @@ def test_what_publications_measured() -> None:
 def test_the_host_hears_and_chooses() -> None:
     for runtime in ("eager", "ctranslate2", "whisper.cpp", "openai-whisper"):
         assert heard("rtx-4090", runtime, 1).stages["sound"] > 0.0
-    assert (
-        heard("rtx-4090", "openai-whisper", 1).memory_bytes > 1.5 * heard("rtx-4090", "eager", 1).memory_bytes
-    )
+    assert heard("rtx-4090", "openai-whisper", 1).memory_bytes > 1.5 * heard("rtx-4090", "eager", 1).memory_bytes
 
 
 def test_a_lone_user_gets_windows_together() -> None:
@@ -60,12 +56,6 @@ def test_software_of_whisper_runs_whisper() -> None:
 
 def test_a_job_of_few_recordings_has_many_windows() -> None:
     found = chipwise.plan(
-        "whisper-large-v3",
-        task="batch",
-        samples=10,
-        batch=24,
-        chips=["rtx-4090"],
-        settings=HOUR,
-        runtime="eager",
+        "whisper-large-v3", task="batch", samples=10, batch=24, chips=["rtx-4090"], settings=HOUR, runtime="eager"
     )
     assert found.plans[0].batch == 24

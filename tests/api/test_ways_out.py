@@ -30,8 +30,7 @@ def changed(way: str) -> dict[str, str]:
     """The options of a way out as a question has them."""
     words = shlex.split(way)
     return {
-        name.removeprefix("--").replace("-", "_"): value
-        for name, value in zip(words[::2], words[1::2], strict=True)
+        name.removeprefix("--").replace("-", "_"): value for name, value in zip(words[::2], words[1::2], strict=True)
     }
 
 
@@ -70,9 +69,7 @@ def test_wide_weights_are_a_way_out_where_software_reads_those_alone() -> None:
     with pytest.raises(InfeasibleError, match="does not run mxfp4") as refused:
         cw.plan("openai/gpt-oss-120b", rate="1/s", chips="trainium2", evidence="none")
     assert refused.value.hint.endswith("what works: precision bf16")
-    assert cw.plan(
-        "openai/gpt-oss-120b", rate="1/s", chips="trainium2", precision="bf16", evidence="none"
-    ).kept
+    assert cw.plan("openai/gpt-oss-120b", rate="1/s", chips="trainium2", precision="bf16", evidence="none").kept
 
 
 def test_the_likeliest_says_what_would_keep_the_targets() -> None:

@@ -56,9 +56,7 @@ def test_a_spoiled_row_pulls_no_harder_than_one_that_is_a_sixth_off() -> None:
     data = rows(["a"], 400, noise=0.0)
     spoiled = data.measured_s.copy()
     spoiled[::10] *= 30
-    share = fit(FitRows(data.labels, spoiled, data.model), PRIOR).values({"chip": np.array(["a"])})["share"][
-        0
-    ]
+    share = fit(FitRows(data.labels, spoiled, data.model), PRIOR).values({"chip": np.array(["a"])})["share"][0]
     assert np.log(0.6 / share) == pytest.approx(0.15 / 9, rel=0.25)
 
 
@@ -85,9 +83,7 @@ def test_five_rows_move_part_of_the_way() -> None:
         tail = few.model({k: np.broadcast_to(v, len(i))[i >= size] for k, v in values.items()}, second)
         return np.concatenate([head, tail])
 
-    share = fit(FitRows({"chip": chip}, measured, model), PRIOR).values({"chip": np.array(["a", "none"])})[
-        "share"
-    ]
+    share = fit(FitRows({"chip": chip}, measured, model), PRIOR).values({"chip": np.array(["a", "none"])})["share"]
     assert abs(share[0] - 0.6) < abs(share[1] - 0.6)
 
 
@@ -119,12 +115,8 @@ def test_rows_that_are_alike_share_a_scatter_of_their_own() -> None:
     def model(values: Mapping[str, Real], i: NDArray[np.intp]) -> Array:
         return np.concatenate(
             [
-                calm.model(
-                    {q: np.broadcast_to(v, 2 * size)[:size] for q, v in values.items()}, np.arange(size)
-                ),
-                wild.model(
-                    {q: np.broadcast_to(v, 2 * size)[size:] for q, v in values.items()}, np.arange(size)
-                ),
+                calm.model({q: np.broadcast_to(v, 2 * size)[:size] for q, v in values.items()}, np.arange(size)),
+                wild.model({q: np.broadcast_to(v, 2 * size)[size:] for q, v in values.items()}, np.arange(size)),
             ]
         )[i]
 

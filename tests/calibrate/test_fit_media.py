@@ -55,11 +55,7 @@ def memory(count: int) -> MediaRows:
 
 
 def test_requests_side_by_side_take_what_they_take_alone() -> None:
-    requests = [
-        request(0.1, 0.2, 0.05, 20.0),
-        request(0.01, 0.0, 0.3, 1.0),
-        request(0.1, 0.2, 0.05, 20.0)[1:],
-    ]
+    requests = [request(0.1, 0.2, 0.05, 20.0), request(0.01, 0.0, 0.3, 1.0), request(0.1, 0.2, 0.05, 20.0)[1:]]
     values = {name: q.mid for name, q in TIMES.quantities.items()}
     together = np.asarray(seconds(MediaRows.together(requests), pace_of(values)).total_s)
     assert together == pytest.approx([float(seconds(r, pace_of(values)).total_s) for r in requests])

@@ -50,11 +50,7 @@ def engines(size: int, rng: np.random.Generator, workers: float | None = None) -
     pools = (
         {}
         if workers is None
-        else {
-            "prompts": passes(size, rng),
-            "prompt_servers": workers * one[:, None],
-            "transfer_s": 0.01 * one,
-        }
+        else {"prompts": passes(size, rng), "prompt_servers": workers * one[:, None], "transfer_s": 0.01 * one}
     )
     return Engines(passes(size, rng), one, one, one, one, 1e9 * one, **pools)  # type: ignore[arg-type]
 
@@ -99,9 +95,7 @@ def test_the_fit_explains_what_made_the_rows(rows: ServingRows, fitted: ServingF
 
 def test_it_is_pure(rows: ServingRows, fitted: ServingFit) -> None:
     again = fit_serving(rows)
-    assert {k: e.value for k, e in again.passes.table.items()} == {
-        k: e.value for k, e in fitted.passes.table.items()
-    }
+    assert {k: e.value for k, e in again.passes.table.items()} == {k: e.value for k, e in fitted.passes.table.items()}
 
 
 def test_some_rows_are_answered_as_all_are(rows: ServingRows) -> None:
@@ -124,9 +118,7 @@ def test_parameters_are_written_and_read_back(rows: ServingRows, fitted: Serving
     numbers = Parameters(read_table(write_table(fitted.parameters()), "serving.csv"))
     read = ServingFit.of(numbers).values(rows.labels)
     for name, column in fitted.values(rows.labels).items():
-        assert np.broadcast_to(read[name], (ROWS,)) == pytest.approx(
-            np.broadcast_to(column, (ROWS,)), rel=0.02
-        )
+        assert np.broadcast_to(read[name], (ROWS,)) == pytest.approx(np.broadcast_to(column, (ROWS,)), rel=0.02)
 
 
 def test_nothing_fitted_is_all_priors(rows: ServingRows) -> None:

@@ -90,10 +90,7 @@ def _columns(value, count):  # type: ignore[no-untyped-def]
 
     return replace(
         value,
-        **{
-            f.name: np.broadcast_to(np.asarray(getattr(value, f.name), float), (count,)).copy()
-            for f in fields(value)
-        },
+        **{f.name: np.broadcast_to(np.asarray(getattr(value, f.name), float), (count,)).copy() for f in fields(value)},
     )
 
 

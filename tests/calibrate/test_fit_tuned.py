@@ -17,10 +17,7 @@ def rows(product: float, request: float = 1.0) -> TunedRows:
     rng = np.random.default_rng(3)
     gemm, work = rng.uniform(0.5, 2.0, SIZE), rng.uniform(0.1, 0.5, SIZE)
     stage = StageTimes(
-        "",
-        np.ones(SIZE),
-        {"gemm": Cost({"compute": gemm}), "pointwise": Cost({"memory": work})},
-        np.zeros(SIZE),
+        "", np.ones(SIZE), {"gemm": Cost({"compute": gemm}), "pointwise": Cost({"memory": work})}, np.zeros(SIZE)
     )
     plain = {name: np.full(SIZE, 1.0) for name in TIMES.quantities}
     stock = {**plain, "energy": np.zeros(SIZE), "host_s": np.zeros(SIZE), "call_s": np.zeros(SIZE)}

@@ -147,9 +147,7 @@ def worst(fleet: Fleet, ratio: NDArray[np.float64]) -> str:
 
 
 @pytest.mark.parametrize(
-    "faster",
-    [{"memory": 2.0}, {"flops": 2.0}, {"units": 2.0, "flops": 2.0}],
-    ids=["memory", "flops", "cores"],
+    "faster", [{"memory": 2.0}, {"flops": 2.0}, {"units": 2.0, "flops": 2.0}], ids=["memory", "flops", "cores"]
 )
 def test_more_of_a_chip_is_never_slower(faster: Mapping[str, float]) -> None:
     for fleet, kind, dtype in cases():
@@ -173,11 +171,7 @@ def test_nothing_beats_the_roofline_of_its_residency() -> None:
     """Peaks always; bandwidth for weights and caches where they come from main memory."""
     for fleet, kind, dtype in cases():
         asked = op(kind, dtype)
-        peak = (
-            fleet.device.vector_flops_per_s
-            if asked.compute == "vector"
-            else fleet.device.matrix[asked.compute]
-        )
+        peak = fleet.device.vector_flops_per_s if asked.compute == "vector" else fleet.device.matrix[asked.compute]
         floor = asked.flops / peak
         if fleet.family != "dataflow":
             floor = np.maximum(floor, (asked.weight_bytes + asked.kv_bytes) / fleet.device.memory_bytes_per_s)
@@ -220,9 +214,7 @@ def slowdown(wide: str, thin: str, kind: str) -> float:
     return found
 
 
-@pytest.mark.parametrize(
-    ("kind", "wide", "thin"), [(k, *pair) for k, pairs in NARROWER.items() for pair in pairs]
-)
+@pytest.mark.parametrize(("kind", "wide", "thin"), [(k, *pair) for k, pairs in NARROWER.items() for pair in pairs])
 def test_fewer_bytes_are_never_slower_but_where_it_was_measured(kind: str, wide: str, thin: str) -> None:
     found, limit = slowdown(wide, thin, kind), SLOWER.get((kind, wide, thin), TOLERANCE)
     assert found <= limit

@@ -112,9 +112,7 @@ def test_unseen_shapes_of_the_truth_table() -> None:
             else np.array([np.nan if v is None else float(v) for v in values])
         )
     shape = np.zeros(len(full["op"]))
-    for i, name in enumerate(
-        ("m", "n", "k", "batch", "heads", "q_len", "kv_len", "tokens", "hidden", "bytes")
-    ):
+    for i, name in enumerate(("m", "n", "k", "batch", "heads", "q_len", "kv_len", "tokens", "hidden", "bytes")):
         shape = shape + np.nan_to_num(full[name]) * (0.123456789 + 0.1 * i)
     unseen = np.modf(shape * 0.6180339887)[0] < 0.5
     train = {k: v[~unseen] for k, v in full.items()}

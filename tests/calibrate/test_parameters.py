@@ -113,9 +113,7 @@ def test_numbers_of_operators_may_be_the_runtimes_own() -> None:
     other = SHIPPED.cost("systolic", "any", [chip])
     assert isinstance(own, SystolicModel)
     assert isinstance(other, SystolicModel)
-    assert np.all(own.numbers.block_s < 0.1 * np.asarray(other.numbers.block_s)), (
-        "a graph starts once for all"
-    )
+    assert np.all(own.numbers.block_s < 0.1 * np.asarray(other.numbers.block_s)), "a graph starts once for all"
     assert np.all(own.numbers.memory_share == other.numbers.memory_share)
     alone = SHIPPED.cost("systolic", "vllm-gaudi", [chip], alone=True)
     assert isinstance(alone, SystolicModel)
@@ -130,10 +128,7 @@ def test_a_library_as_installed_differs_where_it_was_found_to() -> None:
     assert isinstance(stock, SimtParameters)
     for dtype, expected in (("fp8", (0.42, 1.0)), ("b16", (1.0, 1.0))):
         labels = (("dtype", dtype),)
-        ratio = (
-            stock.find("simt.gemm", labels)["compute_share"]
-            / tuned.find("simt.gemm", labels)["compute_share"]
-        )
+        ratio = stock.find("simt.gemm", labels)["compute_share"] / tuned.find("simt.gemm", labels)["compute_share"]
         assert ratio == pytest.approx(expected)
 
 
@@ -164,9 +159,7 @@ def test_grouped_products_of_amd_are_as_the_library_has_them() -> None:
 def test_experts_of_a_model_take_the_numbers_of_the_library_that_runs_them() -> None:
     chips = [load_chips()[name] for name in ("h200-sxm-141gb", "mi300x", "b200-sxm")]
     costs = SHIPPED.cost("simt", "sglang", chips)
-    of = {
-        name: SHIPPED.as_installed(costs, "sglang", chips, architecture=name) for name in ("", "minimax_m2")
-    }
+    of = {name: SHIPPED.as_installed(costs, "sglang", chips, architecture=name) for name in ("", "minimax_m2")}
     labels = (("dtype", "fp8_block"),)
     usual, own = (
         {k: np.asarray(v) for k, v in c.find("simt.experts", labels).items()}

@@ -51,10 +51,7 @@ def price_systolic(asked: Questions, effects: Mapping[str, Effects]) -> Times:
 
 def folds(columns: dict[str, NDArray[Any]]) -> NDArray[np.int_]:
     """Five parts by a hash of the shape."""
-    shape = zip(
-        *(columns[name].astype(str) for name in ("source", "m", "n", "k", "batch", "q", "kv")),
-        strict=True,
-    )
+    shape = zip(*(columns[name].astype(str) for name in ("source", "m", "n", "k", "batch", "q", "kv")), strict=True)
     return np.array([zlib.crc32("|".join(part).encode()) % 5 for part in shape])
 
 

@@ -87,14 +87,7 @@ NOT_IN_TABLE = (
     | {("ascend-910c", figure) for figure in ("unit", "units", "matrix_unit", "macs_per_clock", "peak_MHz")}
     | {
         ("ascend-910b", figure)
-        for figure in (
-            "matrix_unit",
-            "macs_per_clock",
-            "boost_MHz",
-            "peak_MHz",
-            "sram",
-            "scaleup_pairwise_GBps",
-        )
+        for figure in ("matrix_unit", "macs_per_clock", "boost_MHz", "peak_MHz", "sram", "scaleup_pairwise_GBps")
     }
 )
 """Figures read elsewhere that the table leaves blank."""
@@ -310,9 +303,7 @@ def test_no_source_is_a_number_of_an_index_that_nobody_can_open() -> None:
      ("rtx-3060-ti:gddr6x", 8, 608e9), ("arc-a770-16gb:8gb", 8, 512e9), ("rtx-3060-12gb", 12, 360e9),
      ("780m:ddr5-5600", 96, 89.6e9), ("hx-370:ddr5-5600", 96, 89.6e9)],
 )  # fmt: skip
-def test_variants_of_a_product_are_options_of_one_entry(
-    name: str, memory_gib: float, bandwidth: float
-) -> None:
+def test_variants_of_a_product_are_options_of_one_entry(name: str, memory_gib: float, bandwidth: float) -> None:
     chip = get_chip(name)
     assert chip.memory.label_bytes == memory_gib * 2**30
     assert chip.memory.usable_bytes == pytest.approx(0.99 * memory_gib * 2**30)
@@ -506,23 +497,11 @@ def test_a_users_chip() -> None:
         ('sources = ["sheet"]', 'sources = ["shet"]', "source 'shet' is not in .sources.*sheet"),
         ('sources = ["sheet"]', "sources = []", "no sources"),
         ("bf16 = 300,", "bfloat16 = 300,", "unknown key 'bfloat16'.*bf16"),
-        (
-            'figures = ["memory_GBps"]',
-            'figures = ["tdp_W"]',
-            "own lists 'tdp_W', which the table does not have",
-        ),
+        ('figures = ["memory_GBps"]', 'figures = ["tdp_W"]', "own lists 'tdp_W', which the table does not have"),
         ("memory_GBps = 2000", "memory_GBps = 2000\ntier2_GB = 480", "need tier2"),
         ("memory_GBps = 2000", "memory_GBps = 2000\nunits = 1.5", "units must be a whole number"),
-        (
-            "memory_GBps = 2000",
-            'memory_GBps = 2000\nexceptions = { fp8 = "x" }',
-            "unknown key 'fp8'.*fp8_ratio",
-        ),
-        (
-            '{ ref = "Acme, data sheet", date = "2026-11-20" }',
-            "{ date = 2026-11-20 }",
-            "source 'sheet' needs a ref",
-        ),
+        ("memory_GBps = 2000", 'memory_GBps = 2000\nexceptions = { fp8 = "x" }', "unknown key 'fp8'.*fp8_ratio"),
+        ('{ ref = "Acme, data sheet", date = "2026-11-20" }', "{ date = 2026-11-20 }", "source 'sheet' needs a ref"),
         ("[a1]", "[A1]", "an id is made of"),
     ],
 )
@@ -560,12 +539,7 @@ def test_every_gpu_with_kernels_of_its_vendor_has_a_generation() -> None:
 
 def test_a_plan_on_recalled_figures_says_so(run: Run) -> None:
     """In the verdict, among the assumptions of every verb, and on the sheet; not of chips that were read up."""
-    assert get_chip("a18-pro").recalled == (
-        "memory",
-        "memory_GBps",
-        "matrix_tflops.fp16",
-        "vector_tflops.fp32",
-    )
+    assert get_chip("a18-pro").recalled == ("memory", "memory_GBps", "matrix_tflops.fp16", "vector_tflops.fp32")
     assert get_chip("h100-sxm5-80gb").recalled == ()
     line = "figures recalled, not read in a source: a18-pro (memory, memory_GBps"
     model = ("Llama-3.2-3B", "--precision", "q4_k_m")
@@ -618,9 +592,7 @@ def test_a_price_is_suggested_only_where_there_is_one() -> None:
         assert ("--provider" in caught.value.hint) is priced, name
 
 
-@pytest.mark.parametrize(
-    ("name", "maker"), [("intel-atom", "intel"), ("amd h900", "amd"), ("intel h1001", "intel")]
-)
+@pytest.mark.parametrize(("name", "maker"), [("intel-atom", "intel"), ("amd h900", "amd"), ("intel h1001", "intel")])
 def test_a_maker_that_is_named_is_not_left(name: str, maker: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         get_chip(name)

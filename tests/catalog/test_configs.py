@@ -91,13 +91,9 @@ def test_truncated_json_names_the_place(tmp_path: Path) -> None:
     assert "line 3" in refused(written(tmp_path / "c.json", text[: len(text) - 8]))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "3", '"llama"', "null", "[{}]", "{} {}", "{", "{'a': 1}", "\ufeff{}"]
-)
+@pytest.mark.parametrize("text", ["", "[]", "3", '"llama"', "null", "[{}]", "{} {}", "{", "{'a': 1}", "\ufeff{}"])
 def test_what_is_not_one_object_is_refused(tmp_path: Path, text: str) -> None:
-    assert (
-        "not valid JSON" in (said := refused(written(tmp_path / "c.json", text))) or "one JSON object" in said
-    )
+    assert "not valid JSON" in (said := refused(written(tmp_path / "c.json", text))) or "one JSON object" in said
 
 
 def test_a_key_twice_is_refused(tmp_path: Path) -> None:
@@ -122,9 +118,7 @@ def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_number_without_end_is_refused(tmp_path: Path) -> None:
-    assert "number too long" in refused(
-        written(tmp_path / "c.json", '{"hidden_size": 1' + "0" * 100_000 + "}")
-    )
+    assert "number too long" in refused(written(tmp_path / "c.json", '{"hidden_size": 1' + "0" * 100_000 + "}"))
 
 
 def test_infinity_is_read_since_published_files_hold_it(tmp_path: Path) -> None:
@@ -199,9 +193,7 @@ def test_any_name_is_a_configuration_or_an_error_of_ours(name: str) -> None:
         assert find_config(name).data
 
 
-def test_a_folder_of_something_else_is_said_to_be_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_something_else_is_said_to_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "notes").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"notes: a folder without config\.json"):
@@ -250,11 +242,7 @@ def test_an_adapter_is_its_base_model(tmp_path: Path) -> None:
         assert found.name == "meta-llama/Llama-3.1-8B"
         assert "--lora rank=16,targets=q_proj+v_proj" in found.notes[-1]
     assert not is_pipeline(str(folder))
-    for base, match in (
-        ("tuned", "is not bundled"),
-        (str(folder), "is not bundled"),
-        ("", "names no base_model"),
-    ):
+    for base, match in (("tuned", "is not bundled"), (str(folder), "is not bundled"), ("", "names no base_model")):
         (folder / "adapter_config.json").write_text(json.dumps({**said, "base_model_name_or_path": base}))
         with pytest.raises(UsageError, match=match):
             find_config(str(folder))

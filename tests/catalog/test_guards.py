@@ -52,9 +52,7 @@ BROKEN: dict[str, list[Chip]] = {
     "usable_memory": [memory(H100, usable_bytes=86e9)],
     "usable_share": [memory(H100, label_bytes=100e9)],
     "bandwidth": [memory(H100, bytes_per_s=3350.0), memory(H100, kind="ddr", bytes_per_s=8e12)],
-    "second_tier": [
-        dataclasses.replace(GH200, tiers=(GH200.memory, MemoryTier("t", "ddr", 1e12, 1e12, 5e12))),
-    ],
+    "second_tier": [dataclasses.replace(GH200, tiers=(GH200.memory, MemoryTier("t", "ddr", 1e12, 1e12, 5e12)))],
     "pairwise": [link(H100, 450e9, 900e9)],
     "link_and_memory": [link(H100, 3.6e12, 450e9)],
     "power": [dataclasses.replace(H100, tdp_w=700e3), dataclasses.replace(H100, tdp_w=0.7)],
@@ -66,9 +64,7 @@ def test_every_guard_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("guard", "chip"),
-    [(guard, chip) for guard, chips in BROKEN.items() for chip in chips],
-    ids=lambda x: str(x)[:16],
+    ("guard", "chip"), [(guard, chip) for guard, chips in BROKEN.items() for chip in chips], ids=lambda x: str(x)[:16]
 )
 def test_a_broken_chip_is_caught(guard: str, chip: Chip) -> None:
     assert guard in violations(chip)
@@ -80,9 +76,7 @@ def test_a_broken_chip_is_caught(guard: str, chip: Chip) -> None:
 
 
 def test_the_message_shows_the_numbers() -> None:
-    with pytest.raises(
-        UsageError, match=r"132 units x 2048 MACs x 2 x 1830 MHz = 989.4, but .* 1978.8 TFLOPS"
-    ):
+    with pytest.raises(UsageError, match=r"132 units x 2048 MACs x 2 x 1830 MHz = 989.4, but .* 1978.8 TFLOPS"):
         check(sparse(H100, "bf16", "fp16"), "x")
     with pytest.raises(UsageError, match=r"fp8 3957.8 is 4 times 16-bit 989.4 TFLOPS"):
         check(sparse(H100, "fp8"), "x")

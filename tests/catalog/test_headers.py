@@ -47,12 +47,7 @@ def safetensors(path: Path, shapes: dict[str, list[int]]) -> Path:
 
 def decoder(layers: int = 2) -> dict[str, list[int]]:
     inside = {f"model.layers.{i}.{name}": shape for i in range(layers) for name, shape in LAYER.items()}
-    return {
-        "model.embed_tokens.weight": [1000, 64],
-        **inside,
-        "model.norm.weight": [64],
-        "lm_head.weight": [1000, 64],
-    }
+    return {"model.embed_tokens.weight": [1000, 64], **inside, "model.norm.weight": [64], "lm_head.weight": [1000, 64]}
 
 
 def gguf(path: Path, pairs: dict[str, Any], tensors: dict[str, list[int]]) -> Path:
@@ -104,22 +99,14 @@ def test_a_configuration_beside_it_counts(tmp_path: Path) -> None:
 def test_a_gguf_header_gives_dimensions_and_format(tmp_path: Path) -> None:
     config = find_config(str(gguf(tmp_path / "m.gguf", PAIRS, {"output.weight": [64, 1000]})))
     model = load_model(config)
-    assert (model.hidden, model.layers, model.vocab, model.tied, model.max_context) == (
-        64,
-        2,
-        1000,
-        False,
-        4096,
-    )
+    assert (model.hidden, model.layers, model.vocab, model.tied, model.max_context) == (64, 2, 1000, False, 4096)
     assert config.weights == "q4_k_m"
     assert any("stored as q4_k_m" in note for note in config.notes)
 
 
 def test_one_part_of_several_does_not_say_whether_the_head_is_tied(tmp_path: Path) -> None:
     first = {**PAIRS, "split.count": 2}
-    alone = find_config(
-        str(gguf(tmp_path / "a.gguf", {**PAIRS, "split.count": 1}, {"token_embd.weight": [64, 1000]}))
-    )
+    alone = find_config(str(gguf(tmp_path / "a.gguf", {**PAIRS, "split.count": 1}, {"token_embd.weight": [64, 1000]})))
     assert alone.data["tie_word_embeddings"]
     assert not any("header as given does not say" in note for note in alone.notes)
     part = find_config(str(gguf(tmp_path / "b.gguf", first, {"token_embd.weight": [64, 1000]})))
@@ -144,9 +131,7 @@ def test_the_keys_of_a_header_are_read_from_a_file_as_they_are_inline(tmp_path: 
 
 
 @pytest.mark.parametrize(("tensors", "pairs"), [(0, 300_000), (300_000, 0)])
-def test_a_header_of_endless_keys_or_tensors_is_refused_unread(
-    tmp_path: Path, tensors: int, pairs: int
-) -> None:
+def test_a_header_of_endless_keys_or_tensors_is_refused_unread(tmp_path: Path, tensors: int, pairs: int) -> None:
     key = struct.pack("<Q", 1) + b"k" + struct.pack("<IB", 0, 1)
     tensor = struct.pack("<Q", 1) + b"t" + struct.pack("<IIQ", 0, 0, 0)
     file = tmp_path / "m.gguf"
@@ -242,9 +227,7 @@ def test_a_gguf_counts_modules_that_predict_among_its_blocks(tmp_path: Path) -> 
     assert (plain.data["num_hidden_layers"], more.data["num_hidden_layers"]) == (4, 3)
 
 
-@pytest.mark.parametrize(
-    ("number", "name"), [(19, "iq2_xxs"), (26, "iq3_s"), (30, "iq4_xs"), (38, "mxfp4_moe")]
-)
+@pytest.mark.parametrize(("number", "name"), [(19, "iq2_xxs"), (26, "iq3_s"), (30, "iq4_xs"), (38, "mxfp4_moe")])
 def test_a_quantised_gguf_is_planned_as_it_is_stored(number: int, name: str, tmp_path: Path) -> None:
     file = gguf(tmp_path / "m.gguf", {**PAIRS, "general.file_type": number}, {"output.weight": [64, 1000]})
     assert find_config(str(file)).weights == name
@@ -288,12 +271,7 @@ def test_tensors_have_a_name_and_a_place_of_their_own(body: str, match: str, tmp
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [
-        ("m.engine", "a TensorRT engine"),
-        ("m.pte", "ExecuTorch"),
-        ("m.TFLITE", "LiteRT"),
-        ("m.mlpackage/", "Core ML"),
-    ],
+    [("m.engine", "a TensorRT engine"), ("m.pte", "ExecuTorch"), ("m.TFLITE", "LiteRT"), ("m.mlpackage/", "Core ML")],
 )
 def test_what_is_compiled_is_named_with_the_next_step(name: str, what: str) -> None:
     with pytest.raises(UsageError, match=rf"{what}.*is not read.*FILE\.onnx or FILE\.py:function"):

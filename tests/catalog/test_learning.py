@@ -31,9 +31,7 @@ def test_rows_are_complete_and_sourced() -> None:
         assert row.decay in ("cosine", "linear")
 
 
-@pytest.mark.parametrize(
-    ("steps", "warm"), [(1, 0), (30, 1), (382, 4), (10_000, 100), (1_000_000, 2000)], ids=str
-)
+@pytest.mark.parametrize(("steps", "warm"), [(1, 0), (30, 1), (382, 4), (10_000, 100), (1_000_000, 2000)], ids=str)
 def test_warm_up_is_a_share_of_the_steps(steps: int, warm: int) -> None:
     assert learning_of("", 8e9).warm(steps) == warm
 

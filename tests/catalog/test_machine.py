@@ -6,16 +6,7 @@ import pytest
 
 from chipwise.api.local import BENCHMARKS
 from chipwise.catalog.configs import find_config
-from chipwise.catalog.machine import (
-    candidates,
-    capped,
-    copies,
-    counted,
-    joined,
-    kinds,
-    memory_bytes,
-    parse_machine,
-)
+from chipwise.catalog.machine import candidates, capped, copies, counted, joined, kinds, memory_bytes, parse_machine
 from chipwise.errors import UnknownNameError, UsageError
 
 GIB = 2**30
@@ -97,10 +88,7 @@ def test_a_count_that_cannot_be_is_refused(text: str) -> None:
 
 
 def test_counts_of_a_chip_under_all_its_names() -> None:
-    assert kinds(["h100", "2xh100", "4xh100-sxm5-80gb", "l4"]) == {
-        "h100-sxm5-80gb": (None, 2, 4),
-        "l4": (None,),
-    }
+    assert kinds(["h100", "2xh100", "4xh100-sxm5-80gb", "l4"]) == {"h100-sxm5-80gb": (None, 2, 4), "l4": (None,)}
     assert kinds(["h100"]) == {"h100": (None,)}  # as written: it may be a chip of the user's own
     assert capped(["2xh100", "2xh100", "l4"]) == (("h100-sxm5-80gb", "l4"), {"h100-sxm5-80gb": 2})
     assert capped(["h100", "2xh100", "4xh100"]) == (("h100-sxm5-80gb",), {})

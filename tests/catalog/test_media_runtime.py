@@ -7,12 +7,7 @@ import pytest
 from chipwise.api.media_work import Place
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.media_runtime import (
-    MediaRuntime,
-    get_media_runtime,
-    media_runtime_for,
-    media_runtimes_tried,
-)
+from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime, media_runtime_for, media_runtimes_tried
 from chipwise.catalog.software import all_software
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -34,13 +29,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize(
     ("software", "fused"),
-    [
-        ("torch 1.13, diffusers 0.11.0", False),
-        ("torch 2.0.1", True),
-        ("2022-12", False),
-        ("2023-05", True),
-        ("", True),
-    ],
+    [("torch 1.13, diffusers 0.11.0", False), ("torch 2.0.1", True), ("2022-12", False), ("2023-05", True), ("", True)],
 )
 def test_attention_is_fused_since_a_version(software: str, fused: bool) -> None:
     assert get_media_runtime("eager").fuses_attention(software) is fused
@@ -59,9 +48,7 @@ def test_attention_is_fused_since_a_version(software: str, fused: bool) -> None:
         ("tensorrt", "h100-sxm5-80gb", "", False),
     ],
 )
-def test_attention_takes_the_full_rate_since_a_version(
-    runtime: str, chip: str, software: str, overlaps: bool
-) -> None:
+def test_attention_takes_the_full_rate_since_a_version(runtime: str, chip: str, software: str, overlaps: bool) -> None:
     assert get_media_runtime(runtime).overlaps(get_chip(chip), software) is overlaps
 
 
@@ -83,9 +70,7 @@ def test_software_changes_on_one_chip_take_the_rate_along() -> None:
     numbers, chip = shipped_parameters(), get_chip("rtx-4090")
     fast = Place.under(chip, get_media_runtime("tensorrt"), numbers)
     slow = fast.beside(get_media_runtime("eager"))
-    assert 2.0 * float(slow.device.matrix["fp16"]) == pytest.approx(
-        float(fast.device.matrix["fp16"]), rel=0.01
-    )
+    assert 2.0 * float(slow.device.matrix["fp16"]) == pytest.approx(float(fast.device.matrix["fp16"]), rel=0.01)
     assert slow.device.matrix["bf16"] == fast.device.matrix["bf16"]
 
 

@@ -192,10 +192,7 @@ def test_a_language_model_is_no_network() -> None:
 
 def test_a_name_read_otherwise_is_said_and_its_format_is_left_to_precision() -> None:
     assert networks.find("flux-dev").note == ""
-    assert (
-        networks.find("dev flux fp8").note
-        == "'dev flux fp8' is read as flux-dev; 'fp8' is left to --precision"
-    )
+    assert networks.find("dev flux fp8").note == "'dev flux fp8' is read as flux-dev; 'fp8' is left to --precision"
 
 
 def test_commands_of_hints_can_be_pasted() -> None:

@@ -59,10 +59,7 @@ def test_a_table_of_gpuhunt_over_providers_says_whose_each_is_and_instances_say_
     ).splitlines()
     text = "\n".join((f"provider,{header}", *(f"runpod,{row}" for row in rows)))
     found = read_prices(text, "all.csv", DAY)
-    assert [(o.provider, o.chip) for o in found.offers] == [
-        ("runpod", "a100-sxm4-80gb"),
-        ("runpod", "h100-pcie-80gb"),
-    ]
+    assert [(o.provider, o.chip) for o in found.offers] == [("runpod", "a100-sxm4-80gb"), ("runpod", "h100-pcie-80gb")]
 
 
 def test_what_was_taken_over_prices_plans_and_newer_rows_replace_older_ones() -> None:
@@ -93,12 +90,7 @@ def test_a_saved_answer_made_without_own_prices_is_made_again_without_them() -> 
 
 def test_one_price() -> None:
     offer = one_offer("H100", 30.0, "mine", DAY, chips=8)
-    assert (offer.chip, offer.usd_per_chip_h, offer.smallest, offer.holds_any) == (
-        "h100-sxm5-80gb",
-        3.75,
-        8,
-        False,
-    )
+    assert (offer.chip, offer.usd_per_chip_h, offer.smallest, offer.holds_any) == ("h100-sxm5-80gb", 3.75, 8, False)
     assert one_offer("H100", 3.0, "mine", DAY).holds_any
     with pytest.raises(UsageError, match="on_demand_usd_per_h must be a positive number"):
         one_offer("H100", -3.0, "mine", DAY)
@@ -110,10 +102,7 @@ def test_one_price() -> None:
     ("text", "wrong"),
     [
         ("a,b\n1,2\n", "no table of prices that is known"),
-        (
-            SKYPILOT.replace("21.0,,us-east-1", "free,,us-east-1"),
-            "line 5: Price must be a number of 0 or more",
-        ),
+        (SKYPILOT.replace("21.0,,us-east-1", "free,,us-east-1"), "line 5: Price must be a number of 0 or more"),
         (SKYPILOT.replace(",A100,8.0", ",A100,many"), "line 5: AcceleratorCount must be a number"),
         ("provider,chip,chips,date\nmine,h1000,1,2026\n", "unknown chip 'h1000'"),
         ("provider,chip,chips,date\nmine,H100,1,2026\n", "write it as h100-sxm5-80gb"),

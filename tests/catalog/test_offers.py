@@ -15,19 +15,13 @@ from chipwise.errors import UsageError
 from truth import rows_of
 
 TODAY = dt.date(2026, 11, 21)
-CALLED = {
-    "vast.ai (cheapest)": "vast.ai",
-    "runpod (cheapest cloud)": "runpod-community",
-    "verda (datacrunch)": "verda",
-}
+CALLED = {"vast.ai (cheapest)": "vast.ai", "runpod (cheapest cloud)": "runpod-community", "verda (datacrunch)": "verda"}
 
 
 def shipped() -> tuple[Offer, ...]:
     """All rows of the bundled table, what newer rows replaced included."""
     rows = csv.DictReader(shipped_text("catalog/data/offer_sources.csv").splitlines())
-    return read_offers(
-        shipped_text("catalog/data/offers.csv"), "offers.csv", {row["key"]: row["ref"] for row in rows}
-    )
+    return read_offers(shipped_text("catalog/data/offers.csv"), "offers.csv", {row["key"]: row["ref"] for row in rows})
 
 
 def test_offers_equal_the_tables() -> None:
@@ -36,10 +30,7 @@ def test_offers_equal_the_tables() -> None:
     for offer, row in zip(shipped(), (*first, *more), strict=True):
         provider = CALLED.get(row["provider"], row["provider"]).replace(" ", "-")
         assert (offer.provider, offer.chip) == (provider, row["chip"])
-        each = {
-            "on_demand_usd_per_hour": offer.usd_per_chip_h,
-            "spot_usd_per_hour": offer.spot_usd_per_chip_h,
-        }
+        each = {"on_demand_usd_per_hour": offer.usd_per_chip_h, "spot_usd_per_hour": offer.spot_usd_per_chip_h}
         for column, usd in each.items():
             said = float(row[column]) / float(row["chips"]) if row[column] and row["chips"] else None
             assert usd == (None if said is None else pytest.approx(said, rel=1e-5)), (row["row_id"], column)
@@ -98,10 +89,7 @@ def test_a_table_is_read_as_it_was_written() -> None:
         ("provider,chip,chips,price\n", "unknown column 'price'"),
         ("provider,chip,chips\n", "no column 'date'"),
         ("provider,chip,chips,date\n,t4,1,2026\n", "line 2: no provider"),
-        (
-            "provider,chip,chips,date,on_demand_usd_per_h\np,t4,1,2026,cheap\n",
-            "line 2: on_demand_usd_per_h must be",
-        ),
+        ("provider,chip,chips,date,on_demand_usd_per_h\np,t4,1,2026,cheap\n", "line 2: on_demand_usd_per_h must be"),
         ("provider,chip,chips,date\np,t4,1.5,2026\n", "chips must be a whole number"),
         ("provider,chip,chips,date\np,t4,1,yesterday\n", "'yesterday' is not a day"),
     ],
@@ -134,11 +122,7 @@ def test_range_of_a_common_chip() -> None:
 
 
 def test_prices_go_stale() -> None:
-    for day, stale in (
-        (dt.date(2026, 7, 21), False),
-        (dt.date(2026, 10, 18), False),
-        (dt.date(2026, 10, 19), True),
-    ):
+    for day, stale in ((dt.date(2026, 7, 21), False), (dt.date(2026, 10, 18), False), (dt.date(2026, 10, 19), True)):
         assert price_range("trainium1", day).stale is stale  # type: ignore[union-attr]
 
 
@@ -151,9 +135,7 @@ def test_prices_go_stale() -> None:
         ("", None, True),
     ],
 )
-def test_a_vague_date_counts_as_the_first_day_it_can_mean(
-    date: str, first: dt.date | None, stale: bool
-) -> None:
+def test_a_vague_date_counts_as_the_first_day_it_can_mean(date: str, first: dt.date | None, stale: bool) -> None:
     offer = Offer("p", "i", "t4", 1, None, None, 1.0, None, "", date, "s")
     assert offer.earliest_day == first
     assert offer.stale(TODAY) is stale

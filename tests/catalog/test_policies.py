@@ -10,14 +10,7 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import FIGURES as POLICY_NAMES
 from chipwise.errors import UsageError
 
-PLACE = {
-    "model": "meta-llama/Llama-3.1-8B",
-    "chip": "h100",
-    "tp": 2,
-    "in_": 3000,
-    "out": 300,
-    "evidence": "none",
-}
+PLACE = {"model": "meta-llama/Llama-3.1-8B", "chip": "h100", "tp": 2, "in_": 3000, "out": 300, "evidence": "none"}
 HYBRID = "Qwen/Qwen3.5-4B"
 STATES = ("state_share", "state_copies")
 """Figures of models with recurrent layers."""
@@ -60,8 +53,7 @@ def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[st
 
 def test_a_prompt_waits_half_the_passes_between_two_looks() -> None:
     plain, rare = (
-        cw.estimate(**PLACE, runtime="sglang", concurrency=8, policy={"look_passes": n}).plans[0]
-        for n in (1, 21)
+        cw.estimate(**PLACE, runtime="sglang", concurrency=8, policy={"look_passes": n}).plans[0] for n in (1, 21)
     )
     waited = rare.ttft_s.mid - plain.ttft_s.mid
     # prompts that came meanwhile are worked off together
@@ -71,8 +63,7 @@ def test_a_prompt_waits_half_the_passes_between_two_looks() -> None:
 
 def test_the_first_client_looks_for_no_others() -> None:
     plain, rare = (
-        cw.estimate(**PLACE, runtime="sglang", concurrency=1, policy={"look_passes": n}).plans[0]
-        for n in (1, 21)
+        cw.estimate(**PLACE, runtime="sglang", concurrency=1, policy={"look_passes": n}).plans[0] for n in (1, 21)
     )
     assert rare.ttft_s.mid == pytest.approx(plain.ttft_s.mid)
 
@@ -80,9 +71,9 @@ def test_the_first_client_looks_for_no_others() -> None:
 def test_gathering_over_attention_replicas_trades_the_first_token_for_the_rest() -> None:
     place = {"model": "deepseek-ai/DeepSeek-V3", "chip": "h200", "dp": 8, "ep": 8, "evidence": "none"}
     plain, gathered = (
-        cw.estimate(
-            **place, in_=8000, out=1000, runtime="trtllm", concurrency=128, policy={"gather_passes": n}
-        ).plans[0]
+        cw.estimate(**place, in_=8000, out=1000, runtime="trtllm", concurrency=128, policy={"gather_passes": n}).plans[
+            0
+        ]
         for n in (0, 60)
     )
     assert gathered.ttft_s.mid > plain.ttft_s.mid

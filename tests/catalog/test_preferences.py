@@ -20,11 +20,7 @@ def test_shares_are_shares() -> None:
 )
 def test_a_table_that_says_too_much_or_too_little_is_refused(wrong: str) -> None:
     shipped = (PACKAGE / TABLE).read_text("utf-8")
-    text = (
-        f"{shipped}\n{wrong}"
-        if "made_up" in wrong
-        else shipped.replace('tried = "not measured"', 'tried = ""')
-    )
+    text = f"{shipped}\n{wrong}" if "made_up" in wrong else shipped.replace('tried = "not measured"', 'tried = ""')
     with use(Snapshot(given={TABLE: text.encode()})), pytest.raises(ValueError, match="preferences"):
         preferences()
 

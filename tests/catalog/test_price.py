@@ -103,11 +103,7 @@ def test_machines_are_bought_whole():
 
 def test_a_purchase_is_of_machines():
     """By hand: cards take a host at its least or its share, whole servers bring it; several take a network."""
-    cards, server, mine = (
-        own_basis("rtx-4090"),
-        own_basis("h100-sxm5-80gb"),
-        own_basis("h100", capex_usd=30e3),
-    )
+    cards, server, mine = (own_basis("rtx-4090"), own_basis("h100-sxm5-80gb"), own_basis("h100", capex_usd=30e3))
     assert cards.purchase(1) == pytest.approx(3000 + 4500), "the least that a machine costs"
     assert cards.purchase(8) == pytest.approx(8 * 3000 * 1.27)
     assert cards.purchase(9) == pytest.approx((9 * 3000 + 2 * 4500) * 1.05)
@@ -124,13 +120,7 @@ def test_what_cannot_be_owned_says_why():
         own_basis("rtx-4090", lifetime=3)
     with pytest.raises(UsageError, match="power of tpu-v5e"):
         own_basis("tpu-v5e", capex_usd=10_000)
-    for figure in (
-        {"utilisation": 0.0},
-        {"utilisation": 1.5},
-        {"years": 0.0},
-        {"pue": 0.5},
-        {"capex_usd": -1.0},
-    ):
+    for figure in ({"utilisation": 0.0}, {"utilisation": 1.5}, {"years": 0.0}, {"pue": 0.5}, {"capex_usd": -1.0}):
         with pytest.raises(UsageError, match="makes no sense"):
             own_basis("rtx-4090", **figure)
     with pytest.raises(UsageError, match="makes no sense"):
@@ -156,9 +146,7 @@ BOUGHT = {"h200-sxm-141gb": 370_000 / 8, "b200-sxm": 515_000 / 8, "rtx-4090": 30
 def test_purchases_carry_their_source():
     chips = load_chips()
     for entry in load_capex():
-        assert entry.chip in chips or (
-            entry.covers == "machine" and parse_machine(entry.chip).name == entry.chip
-        )
+        assert entry.chip in chips or (entry.covers == "machine" and parse_machine(entry.chip).name == entry.chip)
         assert 0 < entry.low_usd <= entry.usd <= entry.high_usd
         assert entry.chips >= 1
         assert entry.covers in ("card", "machine")
@@ -203,11 +191,7 @@ def test_the_offer_picked_worked_by_hand():
 
 def test_the_smallest_order_is_billed():
     rent = Rent("t4", (offer("a", 2.0, unit=16),), stale=False)
-    assert [(rent.hour(n).mid, rent.hour(n).billed) for n in (1, 16, 17)] == [
-        (32.0, 16),
-        (32.0, 16),
-        (64.0, 32),
-    ]
+    assert [(rent.hour(n).mid, rent.hour(n).billed) for n in (1, 16, 17)] == [(32.0, 16), (32.0, 16), (64.0, 32)]
 
 
 def test_one_h200_costs_what_one_h200_costs():

@@ -79,16 +79,12 @@ def test_an_unknown_result_names_the_nearest() -> None:
 
 
 def test_filters_and_best() -> None:
-    found = select(
-        load_inference_results().values(), benchmark="llama2-70b", chip="h200-sxm-141gb", scenario="server"
-    )
+    found = select(load_inference_results().values(), benchmark="llama2-70b", chip="h200-sxm-141gb", scenario="server")
     assert found
     assert {(r.benchmark, r.chip, r.scenario) for r in found} == {("llama2-70b", "h200-sxm-141gb", "Server")}
     best = best_results(found)
     for b in best:
-        rivals = [
-            r for r in found if (r.chips, r.nodes, r.model, r.round) == (b.chips, b.nodes, b.model, b.round)
-        ]
+        rivals = [r for r in found if (r.chips, r.nodes, r.model, r.round) == (b.chips, b.nodes, b.model, b.round)]
         assert b.result == max(r.result for r in rivals if r.unit == b.unit)
     latency = best_results(r for r in load_inference_results().values() if r.unit.startswith("Latency"))
     assert all(r.unit.startswith("Latency") for r in latency)
@@ -114,15 +110,7 @@ def test_benchmarks_have_either_a_model_or_a_network_or_a_reason() -> None:
 
 def test_one_constant_only_where_lengths_are_unpublished() -> None:
     allowed = {
-        *(
-            "llama2-70b",
-            "llama3.1-405b",
-            "llama3.1-8b",
-            "llama3.1-8b-edge",
-            "mixtral-8x7b",
-            "gptj",
-            "deepseek-r1",
-        ),
+        *("llama2-70b", "llama3.1-405b", "llama3.1-8b", "llama3.1-8b-edge", "mixtral-8x7b", "gptj", "deepseek-r1"),
         *("gpt-oss-120b", "qwen3-vl-235b-a22b", "whisper", "qwen3.6-27b", "e2e-rag-qna", "e2e-rag-db"),
     }
     assert {b.name for b in load_benchmarks().values() if b.constant} == allowed

@@ -64,9 +64,7 @@ def test_a_version_newer_than_all_is_taken_for_the_newest_and_says_so() -> None:
         ("sglang 0.5.0", "mi355x", "sglang 0.5.2"),
     ],
 )
-def test_software_from_before_a_chip_is_refused_with_the_first_that_runs(
-    asked: str, chip: str, named: str
-) -> None:
+def test_software_from_before_a_chip_is_refused_with_the_first_that_runs(asked: str, chip: str, named: str) -> None:
     question = {"model": "meta-llama/Llama-3.1-8B", "chip": chip, "concurrency": 4}
     with pytest.raises(InfeasibleError, match=f"{named}' or later"):
         chipwise.estimate(**question, software=asked)

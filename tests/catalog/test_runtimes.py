@@ -28,38 +28,11 @@ CELLS = [
     ("fp8 on A100 is stored only", "vllm", "a100-sxm4-80gb", "fp8", "fp8", "bf16", "weights_only", "bf16"),
     ("fp8 on H100 is computed", "vllm", "h100-sxm5-80gb", "fp8", "fp8", "fp8", "yes", "fp8"),
     # marlin_utils_fp4.py: "does not have native support for FP4 computation ... Weight-only FP4 compression"
-    (
-        "nvfp4 on Hopper is stored only",
-        "vllm",
-        "h200-sxm-141gb",
-        "nvfp4",
-        "nvfp4",
-        "fp8",
-        "weights_only",
-        "bf16",
-    ),
-    (
-        "mxfp4 on Hopper is stored only",
-        "vllm",
-        "h100-sxm5-80gb",
-        "mxfp4",
-        "bf16",
-        "bf16",
-        "weights_only",
-        "bf16",
-    ),
+    ("nvfp4 on Hopper is stored only", "vllm", "h200-sxm-141gb", "nvfp4", "nvfp4", "fp8", "weights_only", "bf16"),
+    ("mxfp4 on Hopper is stored only", "vllm", "h100-sxm5-80gb", "mxfp4", "bf16", "bf16", "weights_only", "bf16"),
     ("nvfp4 on B200 is computed", "vllm", "b200-sxm", "nvfp4", "nvfp4", "fp8", "yes", "fp4"),
     # vllm-project/vllm issue 41477: on GB10 only Marlin and emulation work
-    (
-        "nvfp4 on DGX Spark is stored only",
-        "vllm",
-        "gb10-dgx-spark",
-        "nvfp4",
-        "fp4",
-        "bf16",
-        "weights_only",
-        "bf16",
-    ),
+    ("nvfp4 on DGX Spark is stored only", "vllm", "gb10-dgx-spark", "nvfp4", "fp4", "bf16", "weights_only", "bf16"),
     # llm_compressor/int8_w8a8: "INT8 is not supported on compute capability >= 10.0"
     ("no int8 on Blackwell", "vllm", "b200-sxm", "int8", "int8", "bf16", "no", None),
     ("int8 on A100 is computed", "vllm", "a100-pcie-40gb", "int8", "int8", "bf16", "yes", "int8"),
@@ -81,30 +54,12 @@ CELLS = [
     ("mxfp4 on MI355X is computed", "vllm", "mi355x", "mxfp4", "mxfp4", "fp8", "yes", "fp4"),
     # TensorRT-LLM docs/source/features/quantization.md, hardware support matrix
     ("TensorRT-LLM has no fp8 on Ampere", "trtllm", "a100-sxm4-80gb", "fp8", "fp8", "bf16", "no", None),
-    (
-        "TensorRT-LLM: fp8 cache on Ampere",
-        "trtllm",
-        "a100-sxm4-80gb",
-        "int4",
-        "bf16",
-        "fp8",
-        "weights_only",
-        "bf16",
-    ),
+    ("TensorRT-LLM: fp8 cache on Ampere", "trtllm", "a100-sxm4-80gb", "int4", "bf16", "fp8", "weights_only", "bf16"),
     ("TensorRT-LLM has no nvfp4 on Hopper", "trtllm", "h100-sxm5-80gb", "nvfp4", "fp4", "bf16", "no", None),
     ("TensorRT-LLM W4A8 on Hopper", "trtllm", "h100-sxm5-80gb", "int4", "fp8", "fp8", "yes", "fp8"),
     ("TensorRT-LLM has no AWQ on Blackwell", "trtllm", "b200-sxm", "int4", "bf16", "bf16", "no", None),
     # SGLang quantization.md: petit_nvfp4 on MI300X; modelopt_fp4 on SM100+
-    (
-        "SGLang nvfp4 on MI300X is stored only",
-        "sglang",
-        "mi300x",
-        "nvfp4",
-        "fp4",
-        "fp8",
-        "weights_only",
-        "bf16",
-    ),
+    ("SGLang nvfp4 on MI300X is stored only", "sglang", "mi300x", "nvfp4", "fp4", "fp8", "weights_only", "bf16"),
     # tpu-inference docs/includes/quantization.md: INT8 W8A8 on v5, v6; FP8 on v7
     ("TPU v5e int8", "vllm-tpu", "tpu-v5e", "int8", "int8", "bf16", "yes", "int8"),
     ("TPU v5e has no fp8", "vllm-tpu", "tpu-v5e", "fp8", "fp8", "bf16", "no", None),
@@ -240,8 +195,7 @@ def test_native_formats_of_8_and_4_bits_are_peaks_that_the_chip_has() -> None:
 def test_vllm_takes_a_larger_token_budget_on_large_devices_but_not_on_a100() -> None:
     vllm = get_runtime("vllm")
     budget = {
-        c: vllm.policies_on(get_chip(c)).max_batched_tokens
-        for c in ("l4", "a100-sxm4-80gb", "h200-nvl", "mi300x")
+        c: vllm.policies_on(get_chip(c)).max_batched_tokens for c in ("l4", "a100-sxm4-80gb", "h200-nvl", "mi300x")
     }
     assert budget == {"l4": 2048, "a100-sxm4-80gb": 2048, "h200-nvl": 8192, "mi300x": 16384}
     assert vllm.provenance("max_batched_tokens", get_chip("mi300x")).note == "since v0.28"
@@ -421,9 +375,7 @@ def test_loading_pulls_in_nothing_heavy() -> None:
         ("all_reduce", "llama.cpp", "rtx-4090", "", ""),
     ],
 )
-def test_whose_kernels_run_an_operator(
-    operator: Operator, runtime: str, chip: str, dtype: str, library: str
-) -> None:
+def test_whose_kernels_run_an_operator(operator: Operator, runtime: str, chip: str, dtype: str, library: str) -> None:
     assert kernel_library(operator, runtime, get_chip(chip).generation, dtype) == library
 
 

@@ -90,17 +90,13 @@ def test_where_figures_are_from() -> None:
     default = Provenance((sources["sheet"],), "datasheet", "of the sheet")
     values = Values("x")
     assert values.provenance({}, sources, default) is default
-    assert values.provenance({"sources": ["talk"]}, sources, default) == Provenance(
-        (sources["talk"],), "datasheet", ""
-    )
+    assert values.provenance({"sources": ["talk"]}, sources, default) == Provenance((sources["talk"],), "datasheet", "")
     figures = {"width": 1.0, "height": 2.0}
     own = [{"figures": ["width"], "grade": "assumed", "note": "half"}]
     assert values.own({"own": own}, figures, sources, default) == {
         "width": Provenance(default.sources, "assumed", "half")
     }
-    with pytest.raises(
-        UsageError, match=r"own lists .widht., which the table does not have \(did you mean width"
-    ):
+    with pytest.raises(UsageError, match=r"own lists .widht., which the table does not have \(did you mean width"):
         values.own({"own": [{"figures": ["widht"]}]}, figures, sources, default)
     with pytest.raises(UsageError, match="own lists 'width' twice"):
         values.own({"own": own * 2}, figures, sources, default)

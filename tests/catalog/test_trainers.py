@@ -135,9 +135,7 @@ def test_kernels_that_are_named_are_those_of_the_trainer_and_of_the_chip() -> No
     hopper, ampere, blackwell = (get_chip(c) for c in ("h100-sxm5-80gb", "a100-sxm4-80gb", "b200-sxm"))
     own = get_trainer("pytorch-fsdp")
     assert own.refusal({"attention": "flash3"}) == ""
-    assert get_trainer("torchtune").refusal({"attention": "flash3"}) == (
-        "attention flash3: this trainer knows sdpa"
-    )
+    assert get_trainer("torchtune").refusal({"attention": "flash3"}) == ("attention flash3: this trainer knows sdpa")
     assert get_trainer("maxtext").refusal({"dispatch": "deepep"}).endswith("knows none by name")
     assert own.as_told({"attention": "flash3"}, hopper).attention == "native"
     with pytest.raises(UsageError, match="flash3 is written for other matrix units than those of A100"):

@@ -58,9 +58,7 @@ def test_targets_and_the_most_load_are_compared(repository: Path) -> None:
 def git(folder: Path, *arguments: str) -> str:
     """What git says in a folder."""
     own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    return subprocess.run(
-        ["git", *own, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout
+    return subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -209,11 +207,7 @@ def steps(repository: Path, temp: Path) -> list[dict[str, str]]:
             text = step["run"].replace('python" -I', 'python"')
             env |= {"CHANGED": outputs.read_text().partition("changed=")[2].strip()}
             done = subprocess.run(
-                ["bash", "-e", "-o", "pipefail", "-c", text],
-                cwd=repository,
-                env=env,
-                capture_output=True,
-                text=True,
+                ["bash", "-e", "-o", "pipefail", "-c", text], cwd=repository, env=env, capture_output=True, text=True
             )
             assert done.returncode == 0, done.stderr
             assert "::warning::" not in done.stdout
@@ -226,10 +220,7 @@ def test_only_its_own_comment_is_edited_and_says_when_nothing_changes_any_more(
 ) -> None:
     temp = tmp_path / "temp"
     temp.mkdir()
-    others = [
-        {"id": 1, "kind": "Bot", "body": "Coverage: 97 %"},
-        {"id": 2, "kind": "User", "body": "<!-- chipwise "},
-    ]
+    others = [{"id": 1, "kind": "Bot", "body": "Coverage: 97 %"}, {"id": 2, "kind": "User", "body": "<!-- chipwise "}]
     (temp / "comments.json").write_text(json.dumps(others))
     assert steps(repository, temp) == others, "no comment where nothing changes"
     config = repository / "chat" / "config.json"
@@ -290,9 +281,7 @@ def test_a_network_without_tokens(repository: Path) -> None:
     assert "What did it" in text
 
 
-def test_a_file_that_cannot_be_compared_costs_only_itself(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_compared_costs_only_itself(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record of a kind that is not known says so under its own name; the others are compared."""
     spec = importlib.util.spec_from_file_location("compare", ROOT / "action" / "compare.py")
     assert spec is not None

@@ -57,18 +57,7 @@ COMMANDS = {
     "claim list": ("claim", "list"),
     "claim check": ("claim", "check", "an H100 is 3x an A100"),
     "evidence claim": ("evidence", "claim", "--result", "v5.1-05440", "--for", MODEL),
-    "kernel gemm": (
-        "kernel",
-        "gemm",
-        "--m",
-        "64",
-        "--n",
-        "4096",
-        "--k",
-        "4096",
-        "--chip",
-        "h100-sxm5-80gb,tpu-v5e",
-    ),
+    "kernel gemm": ("kernel", "gemm", "--m", "64", "--n", "4096", "--k", "4096", "--chip", "h100-sxm5-80gb,tpu-v5e"),
     "chips search": ("chips", "search", "mac", "studio"),
     "kernel amdahl": ("kernel", "amdahl", "--serial", "1%", "--chip", "h100-sxm5-80gb"),
     "doctor": ("doctor",),
@@ -190,27 +179,14 @@ def test_a_hint_carries_the_options_of_the_question(run: Run) -> None:
 
 
 def test_no_plan_is_an_object_for_programs(run: Run) -> None:
-    ran = run(
-        "plan",
-        MODEL,
-        "--rate",
-        "1e6/s",
-        "--max-chips",
-        "4",
-        "--chips",
-        "l4,a100-sxm4-80gb",
-        "--format",
-        "json",
-    )
+    ran = run("plan", MODEL, "--rate", "1e6/s", "--max-chips", "4", "--chips", "l4,a100-sxm4-80gb", "--format", "json")
     assert ran.code == 4
     found = json.loads(ran.out)["error"]
     assert found["kind"] == "infeasible"
     assert "out of reach" in found["what"]
     assert found["reasons"]["above the limit of chips, of cost or of power"] > 0
     largest = found["reachable"]["requests_per_s"]
-    again = run(
-        "plan", MODEL, "--rate", f"{largest * 0.99}/s", "--max-chips", "4", "--chips", "l4,a100-sxm4-80gb"
-    )
+    again = run("plan", MODEL, "--rate", f"{largest * 0.99}/s", "--max-chips", "4", "--chips", "l4,a100-sxm4-80gb")
     assert again.code == 0
     unknown = run("plan", "llama-3.1-80b", "--format=json")
     assert json.loads(unknown.out)["error"]["nearest"]
@@ -240,22 +216,14 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
 
 
 @pytest.mark.parametrize("name", ["plan", "estimate", "train"])
-def test_help_explains_the_first_options_and_names_all(
-    run: Run, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_explains_the_first_options_and_names_all(run: Run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     short, whole = run(name, "--help").out, run(name, "--help-all").out
     assert len(short.splitlines()) < 60 < len(whole.splitlines())
     assert "--help-all explains these too" in short
     explained = short.partition("╯")[0]
     assert "MODEL" in explained
-    options = set(re.findall(r"--[a-z][a-z-]+", explained)) - {
-        "--all",
-        "--format",
-        "--save",
-        "--html",
-        "--model",
-    }
+    options = set(re.findall(r"--[a-z][a-z-]+", explained)) - {"--all", "--format", "--save", "--html", "--model"}
     assert 12 <= len(options) <= 14
     names = {f"--{outer(f).replace('_', '-')}" for f in fields(VERBS[name])}  # type: ignore[arg-type]
     assert {n for n in names if n not in short} == set()
@@ -302,17 +270,13 @@ def test_help_shows_commands_by_what_they_are_for(run: Run) -> None:
         (("estimate", "meta-llama/Llama-3.1-70B", "--chip", "h100-sxm5-80gb"), 4),
     ],
 )
-def test_a_refusal_is_one_line_on_stderr_and_nothing_on_stdout(
-    run: Run, arguments: tuple[str, ...], code: int
-) -> None:
+def test_a_refusal_is_one_line_on_stderr_and_nothing_on_stdout(run: Run, arguments: tuple[str, ...], code: int) -> None:
     ran = run(*arguments)
     assert len(ran.refused(code)) < 400
 
 
 def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
-    ran = run(
-        "fit", "meta-llama/Llama-3.1-70B", "--chip", "a100-sxm4-80gb", "--count", "1", "--format", "json"
-    )
+    ran = run("fit", "meta-llama/Llama-3.1-70B", "--chip", "a100-sxm4-80gb", "--count", "1", "--format", "json")
     assert ran.code == 4
     assert ran.json["fits"][0]["verdict"] == "no"
     ran.one_line()
@@ -343,9 +307,7 @@ def test_a_refusal_names_the_next_step(run: Run, arguments: tuple[str, ...], wor
     assert [word for word in words if word not in err] == []
 
 
-def test_a_missing_extra_is_code_5_with_the_pip_line(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_extra_is_code_5_with_the_pip_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [m for m in sys.modules if m.partition(".")[0] == "pyarrow"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -421,19 +383,14 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*CHIPWISE, "glossary"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        done = subprocess.run([*CHIPWISE, "glossary"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "chipwise: standard output: No space left on device\n"
 
 
 def test_a_pipe_that_only_knows_ascii_gets_ascii() -> None:
     done = subprocess.run(
-        [*CHIPWISE, "chips", "list"],
-        capture_output=True,
-        check=True,
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        [*CHIPWISE, "chips", "list"], capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
     )
     assert done.stdout.isascii()
     assert done.stderr == b""

@@ -43,14 +43,8 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (
-            (*PLAN, "--spot", "--rate", "1/s"),
-            "unknown option --spot: chipwise plan meta-llama/Llama-3.1-8B --rate",
-        ),
-        (
-            (*PLAN, "--gpu", "h100"),
-            "unknown option --gpu: chipwise plan meta-llama/Llama-3.1-8B --chips h100",
-        ),
+        ((*PLAN, "--spot", "--rate", "1/s"), "unknown option --spot: chipwise plan meta-llama/Llama-3.1-8B --rate"),
+        ((*PLAN, "--gpu", "h100"), "unknown option --gpu: chipwise plan meta-llama/Llama-3.1-8B --chips h100"),
         (("check-statement", "a TPU"), "unknown command check-statement: chipwise claim check 'a TPU'"),
         (("claim", "a TPU"), "a statement is checked with chipwise claim check 'a TPU'"),
         ((*PLAN, "--format", "yaml"), 'Invalid value "yaml" for --format. Choose from: "table", "json"'),
@@ -59,10 +53,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
             ("plan", "qwen3-8b", "--qps=5", "--cached", "50%"),
             "unknown option --qps, --cached: chipwise plan qwen3-8b --rate=5 --prefix-hit 50%",
         ),
-        (
-            ("estimate", "qwen3-8b", "--gpus", "h100"),
-            "unknown option --gpus: chipwise estimate qwen3-8b --chip",
-        ),
+        (("estimate", "qwen3-8b", "--gpus", "h100"), "unknown option --gpus: chipwise estimate qwen3-8b --chip"),
         (("estimate", "qwen3-8b"), "estimate needs --chip (chipwise estimate --help)"),
         (("kernel", "gemm", "--n", "4096"), "kernel gemm needs --m (chipwise kernel gemm --help)"),
         (("plan", "bge-m3", "--in", "256"), "what an encoder reads is --settings tokens=256"),
@@ -83,10 +74,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         ((*PLAN, "--out", "1e9"), "--out"),
         ((*PLAN, "--ttft", "fast"), "--ttft: cannot read 'fast'"),
         ((*PLAN, "--e2e", "10m"), "10min for minutes, 10ms for milliseconds"),
-        (
-            ("plan", "wan2.2", "--rate", "200/h", "--deadline", "10min"),
-            "for a whole answer is --e2e, e.g. 10min",
-        ),
+        (("plan", "wan2.2", "--rate", "200/h", "--deadline", "10min"), "for a whole answer is --e2e, e.g. 10min"),
         ((*PLAN, "--tpot", "0"), "--tpot"),
         ((*PLAN, "--tpot", "30MB"), "--tpot"),
         ((*PLAN, "--max-chips", "-1"), "--max-chips -1"),
@@ -198,10 +186,7 @@ def test_no_control_character_stands_in_a_name(run: Run, arguments: tuple[str, .
 def test_files_of_one_runtime_are_read_by_it_alone(run: Run) -> None:
     said = run("estimate", MODEL, "--chip", "l4", "--precision", "bfloat4_b").refused(4)
     assert "does not read bfloat4_b weights" in " ".join(said.split())
-    assert (
-        run("estimate", MODEL, "--chip", "tt-wormhole-n300", "--tp", "2", "--precision", "bfloat4_b").code
-        == 0
-    )
+    assert run("estimate", MODEL, "--chip", "tt-wormhole-n300", "--tp", "2", "--precision", "bfloat4_b").code == 0
 
 
 BROKEN: dict[str, str | bytes] = {
@@ -321,9 +306,7 @@ def suite(run: Run, rows: Path, out: Path | str, code: int) -> str:
         ("empty.parquet", b"", "not a Parquet file"),
     ],
 )
-def test_predict_with_unreadable_rows(
-    run: Run, tmp_path: Path, name: str, content: bytes | None, words: str
-) -> None:
+def test_predict_with_unreadable_rows(run: Run, tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow", reason="needs the parquet extra")
     rows = tmp_path / name

@@ -37,23 +37,7 @@ numbers = st.one_of(
     st.integers(-10, 10**6).map(str),
     st.floats().map(repr),
     st.sampled_from(
-        [
-            "1e400",
-            "-0",
-            "+5",
-            "0x10",
-            "1,000",
-            "1_0",
-            "½",
-            "١",
-            "1e-30",
-            "--",
-            "-",
-            "=",
-            "5 5",
-            "1/0",
-            "9" * 400,
-        ]
+        ["1e400", "-0", "+5", "0x10", "1,000", "1_0", "½", "١", "1e-30", "--", "-", "=", "5 5", "1/0", "9" * 400]
     ),
     st.text(max_size=12),
 )
@@ -95,12 +79,7 @@ def test_any_value_of_one_option(option: str, value: str) -> None:
     check(ran("plan", MODEL, "--chips", CHIP, f"{option}={value}"))
 
 
-@given(
-    st.sampled_from(["--tp", "--pp", "--dp", "--ep", "--count", "--concurrency"]),
-    numbers,
-    st.booleans(),
-    formats,
-)
+@given(st.sampled_from(["--tp", "--pp", "--dp", "--ep", "--count", "--concurrency"]), numbers, st.booleans(), formats)
 @settings(max_examples=100)
 def test_any_layout(option: str, value: str, joined: bool, form: str) -> None:
     given_ = (f"{option}={value}",) if joined else (option, value)
@@ -167,19 +146,13 @@ values = st.recursive(
 
 @given(st.sampled_from(sorted(LLAMA)), values)
 @settings(max_examples=100)
-def test_any_value_in_a_configuration(
-    tmp_path_factory: pytest.TempPathFactory, key: str, value: object
-) -> None:
+def test_any_value_in_a_configuration(tmp_path_factory: pytest.TempPathFactory, key: str, value: object) -> None:
     file = tmp_path_factory.getbasetemp() / "fuzzed.json"
     file.write_text(json.dumps(LLAMA | {key: value}))
     check(ran("fit", str(file), "--chip", CHIP))
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from([*LLAMA, "num_experts", "layer_types", "sliding_window"]), values, max_size=8
-    )
-)
+@given(st.dictionaries(st.sampled_from([*LLAMA, "num_experts", "layer_types", "sliding_window"]), values, max_size=8))
 def test_any_configuration(tmp_path_factory: pytest.TempPathFactory, config: dict[str, object]) -> None:
     file = tmp_path_factory.getbasetemp() / "fuzzed.json"
     file.write_text(json.dumps(config))

@@ -115,10 +115,7 @@ ON = ("--chip", H100)
         (("collective", "--kind", "p2p", "--bytes", "1MB", "--ranks", "2", "--apart", "0", *ON), "--apart"),
         (("collective", "p2p", "--bytes", "1MB", "--ranks", "2", "--apart", "1000000", *ON), "1 to 100,000"),
         (("collective", "p2p", "--bytes", "1MB", "--ranks", "200000", *ON), "2 to 100,000"),
-        (
-            ("collective", "--kind", "p2p", "--bytes", "1", "--ranks", "2", "--oversubscription", "0.5", *ON),
-            "1 to 100",
-        ),
+        (("collective", "--kind", "p2p", "--bytes", "1", "--ranks", "2", "--oversubscription", "0.5", *ON), "1 to 100"),
         (("amdahl", "--serial", "2", *ON), "--serial 2"),
         (("amdahl", "--serial", "nan", *ON), "--serial"),
         (("amdahl", "--serial", "0.1", "--work", "0", *ON), "--work"),
@@ -160,9 +157,7 @@ def test_exchanges_leave_the_domain_over_the_network(run: Run) -> None:
     wide = ("kernel", "collective", "--kind", "all_reduce", "--bytes", "64MB", "--ranks")
     near = answer(run, *wide, "8", "--chip", H100)["kernels"][0]
     far = answer(run, *wide, "64", "--chip", H100)["kernels"][0]
-    assert far["mapping_text"].startswith(
-        "8 ranks: 14 steps, 112 MB through each port; 8 domains: 14 steps, 14.0 MB"
-    )
+    assert far["mapping_text"].startswith("8 ranks: 14 steps, 112 MB through each port; 8 domains: 14 steps, 14.0 MB")
     assert far["time_s"]["mid"] > near["time_s"]["mid"]
 
 
@@ -214,11 +209,7 @@ def test_groups_that_interleave_share_links(run: Run) -> None:
     def seconds(*more: str) -> float:
         return float(answer(run, *ask, *more)["kernels"][0]["time_s"]["mid"])
 
-    near, far, narrow = (
-        seconds(),
-        seconds("--apart", "128"),
-        seconds("--apart", "128", "--oversubscription", "4"),
-    )
+    near, far, narrow = (seconds(), seconds("--apart", "128"), seconds("--apart", "128", "--oversubscription", "4"))
     assert seconds("--oversubscription", "4") == near
     assert far > 6.0 * near
     assert narrow == pytest.approx(2.0 * far, rel=0.04)
@@ -301,9 +292,7 @@ def test_experts_that_no_token_hits_are_not_read(run: Run) -> None:
 
 
 def test_a_copy_from_the_host_is_bound_by_its_link(run: Run) -> None:
-    outside, inside = (
-        answer(run, *COPY, "--way", way, "--chip", H100)["kernels"][0] for way in ("to-chip", "on-chip")
-    )
+    outside, inside = (answer(run, *COPY, "--way", way, "--chip", H100)["kernels"][0] for way in ("to-chip", "on-chip"))
     assert outside["bound"] == "network"
     assert outside["time_s"]["mid"] > 10 * inside["time_s"]["mid"]
     assert 0.5 < outside["share_of_peak"] < 1

@@ -21,8 +21,7 @@ def test_csv_is_one_table(run: Run, extra: tuple[str, ...], column: str) -> None
 
 
 @pytest.mark.parametrize(
-    "verb",
-    [("explain", "--chip", "h100"), ("estimate", "--chip", "h100"), ("compare", "--chips", "h100,b200")],
+    "verb", [("explain", "--chip", "h100"), ("estimate", "--chip", "h100"), ("compare", "--chips", "h100,b200")]
 )
 def test_other_verbs_point_to_plan(run: Run, verb: tuple[str, ...]) -> None:
     ran = run(verb[0], ROW, *verb[1:], "--task", "train")
@@ -41,6 +40,5 @@ def test_the_next_command_shows_the_first_plan_in_full(run: Run, task: str) -> N
     assert "memory of a device by pipeline stage" in alone.out
     first = next(line for line in said.splitlines() if line.lstrip().startswith("1 "))
     assert (
-        first.split()[:3]
-        == next(line for line in alone.out.splitlines() if line.lstrip().startswith("1 ")).split()[:3]
+        first.split()[:3] == next(line for line in alone.out.splitlines() if line.lstrip().startswith("1 ")).split()[:3]
     )

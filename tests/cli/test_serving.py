@@ -51,9 +51,7 @@ def test_a_port_that_is_taken(run: Run) -> None:
 
 def test_it_serves_an_open_address_with_a_token_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "chipwise", "web", "--no-open", "--port", "0", "--host", "0.0.0.0"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stderr is not None
     try:
         found = re.search(r"http://(\S+):(\d+)/\?token=(\S{16,})", process.stderr.readline())
@@ -63,9 +61,7 @@ def test_it_serves_an_open_address_with_a_token_alone(tmp_path: Path) -> None:
             assert answer.status == 200
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{address}/openapi.json")
-        asked = urllib.request.Request(
-            f"{address}/openapi.json", headers={"Authorization": f"Bearer {found.group(3)}"}
-        )
+        asked = urllib.request.Request(f"{address}/openapi.json", headers={"Authorization": f"Bearer {found.group(3)}"})
         with urllib.request.urlopen(asked) as answer:
             assert answer.status == 200
     finally:
@@ -93,14 +89,9 @@ def test_the_image_is_built_from_what_it_is_given() -> None:
     root = Path(__file__).parents[2]
     lines = (root / "Dockerfile").read_text("utf-8").splitlines()
     copied = {
-        name
-        for line in lines
-        if line.startswith("COPY ") and "--from" not in line
-        for name in line.split()[1:-1]
+        name for line in lines if line.startswith("COPY ") and "--from" not in line for name in line.split()[1:-1]
     }
-    given = {
-        line[1:] for line in (root / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")
-    }
+    given = {line[1:] for line in (root / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
     assert copied == given
     assert all((root / name).exists() for name in copied)
     links = [file.resolve().relative_to(root) for file in (root / "src").rglob("*") if file.is_symlink()]
@@ -109,18 +100,7 @@ def test_the_image_is_built_from_what_it_is_given() -> None:
 
 
 def test_a_demonstration_asks_for_no_token_and_answers(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "chipwise",
-        "web",
-        "--demo",
-        "--no-open",
-        "--port",
-        "0",
-        "--host",
-        "0.0.0.0",
-    ]
+    command = [sys.executable, "-m", "chipwise", "web", "--demo", "--no-open", "--port", "0", "--host", "0.0.0.0"]
     kept = os.environ | {"CHIPWISE_DATA_DIR": str(tmp_path / "nothing")}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=kept)
     assert process.stderr is not None

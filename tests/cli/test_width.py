@@ -22,16 +22,7 @@ COMMANDS = {
     "plan one token": ("plan", MODEL, "--rate", "5/s", "--out", "1", "--chips", "h100,l4"),
     "plan local": ("plan", MODEL, "--task", "local"),
     "train": ("plan", MODEL, "--task", "train", "--chips", "h100", "--counts", "64,128", "--tokens", "100B"),
-    "train one": (
-        "plan",
-        "meta-llama/Llama-3.1-70B",
-        "--task",
-        "train",
-        "--chips",
-        "h100",
-        "--counts",
-        "256",
-    ),
+    "train one": ("plan", "meta-llama/Llama-3.1-70B", "--task", "train", "--chips", "h100", "--counts", "256"),
     "compare": ("compare", MODEL, "--chips", "h100,mi300x,tpu-v6e"),
     "estimate": ("estimate", MODEL, "--chip", "h100", "--concurrency", "32"),
     "explain": ("explain", MODEL, "--chip", "h100", "--serial", "1%"),
@@ -91,18 +82,14 @@ def test_no_line_is_longer_than_the_terminal(name: str, run: Run, monkeypatch: p
 
 
 @pytest.mark.parametrize("width", [None, *WIDTHS])
-@pytest.mark.parametrize(
-    "command", [("chips", "list"), ("plan", "--help"), ("plan", "--help-all"), ("--help",)]
-)
+@pytest.mark.parametrize("command", [("chips", "list"), ("plan", "--help"), ("plan", "--help-all"), ("--help",)])
 def test_a_pipe_and_a_terminal_get_the_same(
     command: tuple[str, ...], width: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     if width is not None:
         monkeypatch.setenv("COLUMNS", str(width))
-    done = subprocess.run(
-        [sys.executable, "-m", "chipwise", *command], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "chipwise", *command], capture_output=True, text=True, check=True)
     assert too_long(done.stdout, width or 100) == []
     if width == 200 and "--help" not in command[-1]:
         assert max(map(len, done.stdout.splitlines())) > 100

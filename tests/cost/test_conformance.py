@@ -40,9 +40,7 @@ class Case:
 
 def roofline_case(chip: str, family: str, runtime: str) -> Case:
     efficiency = shipped_parameters().efficiency(family, runtime)
-    return Case(
-        f"roofline-{chip}", Device.of(get_chip(chip)), lambda op, device: time(op, device, efficiency)
-    )
+    return Case(f"roofline-{chip}", Device.of(get_chip(chip)), lambda op, device: time(op, device, efficiency))
 
 
 def simt_case(chip: str, runtime: str, *, alone: bool = False) -> Case:

@@ -52,10 +52,7 @@ def test_a_remote_socket_is_slower() -> None:
 
 def test_the_crossover_of_amdahl() -> None:
     # 10 times the parallel rate, a tenth of the serial one: they meet where s = (1/1 - 1/10) / (0.9 + (10 - 1) 100)
-    cpu, gpu = (
-        CpuWorker(serial_per_s=1e9, parallel_per_s=1e11),
-        CpuWorker(serial_per_s=1e8, parallel_per_s=1e12),
-    )
+    cpu, gpu = (CpuWorker(serial_per_s=1e9, parallel_per_s=1e11), CpuWorker(serial_per_s=1e8, parallel_per_s=1e12))
     found = crossover(0.0, 1e12, cpu, gpu)
     assert found.serial_fraction == pytest.approx((1e-11 - 1e-12) / ((1e-11 - 1e-12) + (1e-8 - 1e-9)))
     at = crossover(found.serial_fraction, 1e12, cpu, gpu)

@@ -92,9 +92,7 @@ def test_sn40l_has_three_tiers() -> None:
     op = gemm(1.0, 8192.0, 8192.0)
     kept = stage_time(op, Device.of(chip), DataflowModel(fabric))
     read = stage_time(op, Device.of(chip), DataflowModel(fabric, resident=0.0))
-    assert float(np.asarray(read.total_s)) == pytest.approx(
-        op.weight_bytes / (PRIORS.tier_share * 1.6e12), rel=0.05
-    )
+    assert float(np.asarray(read.total_s)) == pytest.approx(op.weight_bytes / (PRIORS.tier_share * 1.6e12), rel=0.05)
     assert float(np.asarray(read.total_s)) > 5 * float(np.asarray(kept.total_s))
 
 

@@ -28,9 +28,7 @@ def test_a_chip_that_is_one_device() -> None:
 
 def test_usable_memory_counts_not_the_label() -> None:
     chip = get_chip("h100-sxm5-80gb")
-    assert device(chip.id).memory_bytes == min(
-        chip.memory.usable_bytes or np.inf, chip.memory.label_bytes or np.inf
-    )
+    assert device(chip.id).memory_bytes == min(chip.memory.usable_bytes or np.inf, chip.memory.label_bytes or np.inf)
 
 
 def test_a_package_of_several_devices_is_divided() -> None:

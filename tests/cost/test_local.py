@@ -101,8 +101,7 @@ def test_sockets_multiply_packed_weights_by_dot_products_of_bytes() -> None:
     packed, wide = product(8.0), product(8.0, "fp16")
     faster = replace(MODEL, numbers=replace(PLAIN, packed=1e-6, half=1e-6))
     assert (
-        local_time(packed, socket, faster).exposed["compute"]
-        < local_time(packed, device(), faster).exposed["compute"]
+        local_time(packed, socket, faster).exposed["compute"] < local_time(packed, device(), faster).exposed["compute"]
     )
     assert local_time(wide, socket, faster).total_s == local_time(wide, device(), faster).total_s
 
@@ -176,9 +175,7 @@ def test_threads_of_a_processor_wait_for_each_other() -> None:
         for d in (small, large)
     ]
     assert waits == pytest.approx([16**2 * 1e-9, 192**2 * 1e-9])
-    assert (
-        local_time(product(1.0), device(), slow).total_s == local_time(product(1.0), device(), MODEL).total_s
-    )
+    assert local_time(product(1.0), device(), slow).total_s == local_time(product(1.0), device(), MODEL).total_s
 
 
 def shipped(chip: str, backend: str = "") -> LocalModel:

@@ -72,8 +72,7 @@ def test_shipped_rows_are_equal(line: str) -> None:
 def test_every_open_row_is_equal(dataflow: Dataflow, column: str) -> None:
     rows = [row for row in rows_of("systolic.csv") if row["dataflow"] == dataflow]
     array_rows, array_cols, m, n, k, measured = (
-        np.array([float(row[name]) for row in rows])
-        for name in ("array_rows", "array_cols", "M", "N", "K", column)
+        np.array([float(row[name]) for row in rows]) for name in ("array_rows", "array_cols", "M", "N", "K", column)
     )
     got = getattr(counters(m, n, k, SystolicArray(array_rows, array_cols), dataflow), column)
     assert len(rows) > 100

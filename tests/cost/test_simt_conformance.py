@@ -75,9 +75,7 @@ def routed(d: Dims, rates: Rates) -> Cost:
 def routed_floor(d: Dims, rates: Rates) -> float:
     where = uniform(d["t"], d["e"], 8.0)
     each = 3 * d["d"] * d["f"]
-    return float(
-        max(2 * where.rows * each / rates.flops_per_s, 2 * where.distinct * each / rates.memory_bytes_per_s)
-    )
+    return float(max(2 * where.rows * each / rates.flops_per_s, 2 * where.distinct * each / rates.memory_bytes_per_s))
 
 
 def elementwise(d: Dims, rates: Rates) -> Cost:
@@ -92,10 +90,7 @@ def aligned(step: int, most: int) -> st.SearchStrategy[float]:
     return st.integers(1, most).map(lambda i: float(i * step))
 
 
-FORMULAS: dict[
-    str,
-    tuple[Callable[[Dims, Rates], Cost], Callable[[Dims, Rates], float], st.SearchStrategy[Dims]],
-] = {
+FORMULAS: dict[str, tuple[Callable[[Dims, Rates], Cost], Callable[[Dims, Rates], float], st.SearchStrategy[Dims]]] = {
     "gemm": (
         product,
         product_floor,
@@ -170,11 +165,7 @@ def test_parts_add_up(name: str, data: st.DataObject) -> None:
 
 
 def test_arrays_price_like_numbers() -> None:
-    m, n, k = (
-        np.array([1.0, 17.0, 4096.0]),
-        np.array([4096.0, 28672.0, 1024.0]),
-        np.array([4096.0, 8192.0, 512.0]),
-    )
+    m, n, k = (np.array([1.0, 17.0, 4096.0]), np.array([4096.0, 28672.0, 1024.0]), np.array([4096.0, 8192.0, 512.0]))
     together = np.asarray(gemm(m, n, k, Operands(), RATES, GEMM).total_s)
     for i in range(3):
         alone = gemm(float(m[i]), float(n[i]), float(k[i]), Operands(), RATES, GEMM).total_s
@@ -224,9 +215,7 @@ def test_a_host_that_runs_ahead_hides_the_shorter_of_launch_and_work() -> None:
         cost = decode_attention(batch, 4096.0, 32.0, 8.0, 128.0, 2.0, RATES, ahead)
         work_s = float(np.asarray(plain.total_s)) - 60e-6
         assert float(np.asarray(cost.total_s)) == pytest.approx(max(work_s, 60e-6))
-    product_s = gemm(
-        4096.0, 4096.0, 4096.0, Operands(), RATES, replace(GEMM, start_s=60e-6, ahead=1.0)
-    ).total_s
+    product_s = gemm(4096.0, 4096.0, 4096.0, Operands(), RATES, replace(GEMM, start_s=60e-6, ahead=1.0)).total_s
     rest_s = gemm(4096.0, 4096.0, 4096.0, Operands(), RATES, replace(GEMM, start_s=0.0)).total_s
     assert float(np.asarray(product_s)) == pytest.approx(max(float(np.asarray(rest_s)), 60e-6))
 

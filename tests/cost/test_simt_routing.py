@@ -40,11 +40,7 @@ def test_power_law_matches_a_draw() -> None:
     assert float(mid.distinct) == pytest.approx(np.mean(hit), rel=0.05)
 
 
-@given(
-    tokens=st.integers(1, 65536),
-    experts=st.sampled_from([8, 64, 128, 256, 512]),
-    ranks=st.sampled_from([1, 2, 8]),
-)
+@given(tokens=st.integers(1, 65536), experts=st.sampled_from([8, 64, 128, 256, 512]), ranks=st.sampled_from([1, 2, 8]))
 def test_bounds(tokens: int, experts: int, ranks: int) -> None:
     k = 8.0
     for routing in (

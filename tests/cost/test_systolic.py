@@ -77,19 +77,11 @@ def test_one_fold_costs_what_scalesim_says(m: int, n: int, k: int, rows: int, co
 
 
 @given(sizes, sizes, sizes, units_of, st.sampled_from([64.0, 2048.0, np.inf]), st.sampled_from("mnk"))
-def test_more_work_is_never_faster(
-    m: int, n: int, k: int, units: int, accumulators: float, grown: str
-) -> None:
+def test_more_work_is_never_faster(m: int, n: int, k: int, units: int, accumulators: float, grown: str) -> None:
     array = SystolicArray(32.0, 64.0, accumulator_rows=accumulators)
     more = {"m": m, "n": n, "k": k} | {grown: {"m": m, "n": n, "k": k}[grown] + 37}
-    assert (
-        weight_stationary(m, n, k, array, units).cycles
-        <= weight_stationary(array=array, units=units, **more).cycles
-    )
-    assert (
-        output_stationary(m, n, k, array, units).cycles
-        <= output_stationary(array=array, units=units, **more).cycles
-    )
+    assert weight_stationary(m, n, k, array, units).cycles <= weight_stationary(array=array, units=units, **more).cycles
+    assert output_stationary(m, n, k, array, units).cycles <= output_stationary(array=array, units=units, **more).cycles
 
 
 @given(sizes, sizes, sizes, st.floats(1.0, 128.0), st.floats(1.0, 4.0))

@@ -41,9 +41,7 @@ def test_every_systolic_chip_has_arrays() -> None:
         assert 0.4e9 < pace_hz(device, arrays, "int8" if chip.id == "tpu-v1" else "bf16") < 4.5e9, chip.id
 
 
-@pytest.mark.parametrize(
-    ("chip", "clock"), [("tpu-v2", 0.7), ("tpu-v3", 0.94), ("tpu-v4", 1.05), ("tpu-v5e", 1.5)]
-)
+@pytest.mark.parametrize(("chip", "clock"), [("tpu-v2", 0.7), ("tpu-v3", 0.94), ("tpu-v4", 1.05), ("tpu-v5e", 1.5)])
 def test_where_a_clock_is_published_arrays_take_a_row_per_cycle(chip: str, clock: float) -> None:
     found = get_chip(chip)
     assert pace_hz(Device.of(found), Arrays.of(found), "bf16") == pytest.approx(clock * 1e9, rel=0.01)
@@ -57,9 +55,7 @@ def test_a_gpu_has_no_arrays() -> None:
 def test_a_large_aligned_product_runs_at_the_peak() -> None:
     for chip in ("tpu-v4", "tpu-v5e", "tpu-v6e", "trainium2", "gaudi2"):
         peak = get_chip(chip).matrix["bf16"]
-        assert 2 * 8192.0**3 / peak == pytest.approx(seconds(chip, gemm(8192.0, 8192.0, 8192.0)), rel=0.01), (
-            chip
-        )
+        assert 2 * 8192.0**3 / peak == pytest.approx(seconds(chip, gemm(8192.0, 8192.0, 8192.0)), rel=0.01), chip
 
 
 def test_odd_columns_cost_a_whole_tile() -> None:

@@ -81,9 +81,7 @@ def lstm1(app: App) -> Prediction:
     one = weight_stationary(app.batch, 600.0, 600.0, TPU)
     # the first load of the next matrix hides like any other
     cycles = one.cycles + (matrices - 1.0) * one.passes * np.maximum(app.batch, TPU.load_cycles)
-    return Prediction(
-        float(2e-12 * matrices * one.macs / (cycles / CLOCK_HZ)), float(one.macs / one.padded_macs), True
-    )
+    return Prediction(float(2e-12 * matrices * one.macs / (cycles / CLOCK_HZ)), float(one.macs / one.padded_macs), True)
 
 
 def inception() -> np.ndarray:
@@ -95,12 +93,7 @@ def inception() -> np.ndarray:
         rows += [(35, 3, 3, 64, 96), (35, 3, 3, 96, 96), (35, 1, 1, depth, pooled)]
     rows += [(17, 3, 3, 288, 384), (35, 1, 1, 288, 64), (35, 3, 3, 64, 96), (17, 3, 3, 96, 96)]
     for width in (128, 160, 160, 192):
-        rows += [
-            (17, 1, 1, 768, 192),
-            (17, 1, 1, 768, width),
-            (17, 1, 7, width, width),
-            (17, 7, 1, width, 192),
-        ]
+        rows += [(17, 1, 1, 768, 192), (17, 1, 1, 768, width), (17, 1, 7, width, width), (17, 7, 1, width, 192)]
         rows += [(17, 1, 1, 768, width), (17, 7, 1, width, width), (17, 1, 7, width, width)]
         rows += [(17, 7, 1, width, width), (17, 1, 7, width, 192), (17, 1, 1, 768, 192)]
     rows += [(17, 1, 1, 768, 192), (8, 3, 3, 192, 320), (17, 1, 1, 768, 192), (17, 1, 7, 192, 192)]

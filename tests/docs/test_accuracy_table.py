@@ -39,13 +39,7 @@ def test_every_figure_of_the_table_stands_on_the_page() -> None:
 
 def test_the_words_of_a_basis_stand_beside_the_coverage_of_the_last_round() -> None:
     last = max(line.round for line in register())
-    held = {
-        line.found.name.rpartition("basis ")[2]: line.found.coverage
-        for line in register()
-        if line.round == last
-    }
+    held = {line.found.name.rpartition("basis ")[2]: line.found.coverage for line in register() if line.round == last}
     text = " ".join((PAGE.parent / "choose.md").read_text("utf-8").split())
-    said = (
-        f"In round {last}, of figures that no fit had seen, {held['calibrated']:.0%} of the calibrated and "
-    )
+    said = f"In round {last}, of figures that no fit had seen, {held['calibrated']:.0%} of the calibrated and "
     assert f"{said}{held['modelled']:.0%} of the modelled ones".replace("%", " %") in text

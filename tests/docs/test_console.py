@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from docs.generate.console import (
-    DAY,
-    on_the_day,
-    python,
-    run,
-    transcript,
-)
+from docs.generate.console import DAY, on_the_day, python, run, transcript
 from docs.generate.pages import fresh, inline_commands
 
 from chipwise.catalog.snapshot import today

@@ -35,9 +35,7 @@ def test_its_own_rows_come_first_on_every_chip_that_was_measured(name: str) -> N
 def test_what_a_result_on_another_chip_is_good_for_is_one_sentence() -> None:
     asked = EvidenceMatchRequest(model="resnet-50", chip="rtx-5090", precision="fp32")
     said = asked.run().matches[0].verdict
-    what = (
-        "measured, not predicted: this network on another chip, with an unknown sample and an unknown count"
-    )
+    what = "measured, not predicted: this network on another chip, with an unknown sample and an unknown count"
     assert said == what
 
 

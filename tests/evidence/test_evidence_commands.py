@@ -27,9 +27,9 @@ RUN = {
 
 
 def test_list_filters(run: Run) -> None:
-    rows = run(
-        "evidence", "list", "--benchmark", "llama2-70b", "--chip", "h200-sxm-141gb", "--format", "json"
-    ).json["items"]
+    rows = run("evidence", "list", "--benchmark", "llama2-70b", "--chip", "h200-sxm-141gb", "--format", "json").json[
+        "items"
+    ]
     assert {r["chip"] for r in rows} == {"h200-sxm-141gb"}
     assert run("evidence", "list", "--own").out.strip().endswith("no results")
     assert "did you mean" in run("evidence", "list", "--benchmark", "llama2").refused(3)
@@ -61,10 +61,7 @@ def test_import_match_and_list_own(run: Run, tmp_path: Path) -> None:
     assert first.code == 0, first.err
     assert "bad.json" in first.out
     assert "1 new, 0 known already" in first.out
-    assert (
-        "0 new, 1 known already"
-        in run("evidence", "import", str(tmp_path), "--chip", "l40s", "--count", "1").out
-    )
+    assert "0 new, 1 known already" in run("evidence", "import", str(tmp_path), "--chip", "l40s", "--count", "1").out
     own = run("evidence", "list", "--own", "--format", "json").json["items"]
     assert [o["chip"] for o in own] == ["l40s"]
     assert run("evidence", "show", own[0]["id"]).code == 0
@@ -102,9 +99,5 @@ def test_the_suite_answers_and_refuses_by_name(run: Run, tmp_path: Path) -> None
     out = tmp_path / "out.csv"
     assert run("predict", "mlperf", "--rows", str(tmp_path / "rows.csv"), "--out", str(out)).code == 0
     lines = out.read_text().splitlines()
-    assert [line.split(",")[:2] for line in lines[1:]] == [
-        ["a", "result"],
-        ["a", "tokens_per_s"],
-        ["b", "result"],
-    ]
+    assert [line.split(",")[:2] for line in lines[1:]] == [["a", "result"], ["a", "tokens_per_s"], ["b", "result"]]
     assert "L40 is not in the catalogue" in lines[3]

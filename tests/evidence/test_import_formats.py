@@ -61,15 +61,9 @@ AIPERF: dict[str, Any] = {
         "endpoints": {"n:9400": {"gpus": {n: {"gpu_name": "NVIDIA H100 80GB HBM3"} for n in ("0", "1")}}}
     },
 }
-GENAI = {
-    name: value for name, value in AIPERF.items() if name not in ("telemetry_data", "schema_version")
-} | {
+GENAI = {name: value for name, value in AIPERF.items() if name not in ("telemetry_data", "schema_version")} | {
     "time_to_first_token": {"unit": "ns", "avg": 9e7, "p99": 2e8},
-    "input_config": {
-        "model": ["Qwen/Qwen3-8B"],
-        "backend": "vllm",
-        "perf_analyzer": {"stimulus": {"concurrency": 16}},
-    },
+    "input_config": {"model": ["Qwen/Qwen3-8B"], "backend": "vllm", "perf_analyzer": {"stimulus": {"concurrency": 16}}},
 }
 STATE = {
     "global_step": 100, "num_input_tokens_seen": 0, "log_history": [
@@ -189,9 +183,7 @@ def test_the_load_of_aiperf_by_phases(tmp_path: Path) -> None:
         item = one(tmp_path, "profile_export_aiperf.json", content)
         assert (item.concurrency, item.scenario) == (16.0, "closed loop")
     paced = {"profiling": {"rate": 4.0}}
-    assert (
-        one(tmp_path, "x.json", AIPERF | {"input_config": config | {"phases": paced}}).scenario == "open loop"
-    )
+    assert one(tmp_path, "x.json", AIPERF | {"input_config": config | {"phases": paced}}).scenario == "open loop"
 
 
 def test_a_time_in_a_unit_that_is_none_is_left_out(tmp_path: Path) -> None:
@@ -238,11 +230,7 @@ def test_the_state_of_a_trainer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [
-        (TORCHTUNE, "--count N"),
-        ("\n".join(MEGATRON.splitlines()[:5]), "too few"),
-        ("Step 1 | loss", "begins 'Step 1"),
-    ],
+    [(TORCHTUNE, "--count N"), ("\n".join(MEGATRON.splitlines()[:5]), "too few"), ("Step 1 | loss", "begins 'Step 1")],
 )
 def test_logs_that_say_too_little(tmp_path: Path, content: str, why: str) -> None:
     assert why in read(tmp_path, "x.log", content).skipped[0]
@@ -291,9 +279,7 @@ def test_files_that_were_cut_or_altered_say_why_in_a_line(content: str, data: st
     for _ in range(data.draw(st.integers(1, 3))):
         at, value = data.draw(st.integers(0, len(content))), data.draw(st.sampled_from(ODD))
         number = re.compile(r"-?\d[\d.]*").search(content, at)
-        content = (
-            content[:at] if number is None else content[: number.start()] + value + content[number.end() :]
-        )
+        content = content[:at] if number is None else content[: number.start()] + value + content[number.end() :]
     with tempfile.TemporaryDirectory() as folder:
         found = read(Path(folder), "x.log", content, ImportTerms("h100-sxm5-80gb", 8))
     assert found.items or found.skipped
@@ -307,9 +293,7 @@ def test_in_a_folder_other_texts_are_passed_over(tmp_path: Path) -> None:
     assert [f.format for f in read_paths([str(tmp_path)])] == ["Megatron log"]
 
 
-def test_a_bad_file_beside_good_ones_keeps_the_good(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_file_beside_good_ones_keeps_the_good(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path / "data"))
     (tmp_path / "x.md").write_text(MARKDOWN)
     (tmp_path / "y.json").write_text("{")
@@ -320,17 +304,13 @@ def test_a_bad_file_beside_good_ones_keeps_the_good(
     assert len(Store().items()) == 2
 
 
-def test_a_run_of_a_desk_answers_as_measured(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_of_a_desk_answers_as_measured(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path / "data"))
     asked = ("estimate", "Qwen3-8B", "--task", "local", "--chip", "rtx-4090", "--runtime", "llama.cpp", "--precision",
              "q4_k_m", "--in", "512", "--out", "128", "--format", "json")  # fmt: skip
     before = run(*asked).json["plans"][0]
     speed = 0.8 / before["tpot_s"]["mid"]
-    (tmp_path / "x.json").write_text(
-        json.dumps([bench(n_gen=128, avg_ts=speed), bench(n_prompt=512, avg_ts=5000.0)])
-    )
+    (tmp_path / "x.json").write_text(json.dumps([bench(n_gen=128, avg_ts=speed), bench(n_prompt=512, avg_ts=5000.0)]))
     run("evidence", "import", str(tmp_path / "x.json"))
     after = run(*asked).json["plans"][0]
     assert after["tpot_s"]["basis"] == "measured"

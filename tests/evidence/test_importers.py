@@ -168,13 +168,7 @@ def test_a_1000_w_part_is_a_power_bin_and_fp16_is_doubted(tmp_path: Path) -> Non
 
 
 def test_whisper_in_samples_is_tokens(tmp_path: Path) -> None:
-    row = {
-        **ROW_V6,
-        "Model": "whisper",
-        "MlperfModel": "whisper",
-        "Units": "Samples/s",
-        "weight_data_types": "fp16",
-    }
+    row = {**ROW_V6, "Model": "whisper", "MlperfModel": "whisper", "Units": "Samples/s", "weight_data_types": "fp16"}
     item = only(tmp_path, {"0": row})
     assert (item.unit, item.tokens_per_s) == ("Tokens/s", 120000.0)
     assert any("corrected" in note for note in item.notes)
@@ -210,18 +204,8 @@ def test_an_invalid_or_accuracy_run_is_left_out(tmp_path: Path) -> None:
 
 def test_vllm_and_sglang(tmp_path: Path) -> None:
     a = only(tmp_path, VLLM)
-    assert (a.model, a.concurrency, a.input_tokens, a.output_tokens) == (
-        VLLM["model_id"],
-        32.0,
-        1024.0,
-        128.0,
-    )
-    assert (a.format, a.tokens_per_s, a.ttft_mean_s, a.tpot_p99_s) == (
-        "vllm bench serve",
-        1280.0,
-        0.12,
-        0.025,
-    )
+    assert (a.model, a.concurrency, a.input_tokens, a.output_tokens) == (VLLM["model_id"], 32.0, 1024.0, 128.0)
+    assert (a.format, a.tokens_per_s, a.ttft_mean_s, a.tpot_p99_s) == ("vllm bench serve", 1280.0, 0.12, 0.025)
     b = only(tmp_path, SGLANG)
     assert (b.format, b.model, b.concurrency, b.runtime) == (
         "sglang bench_serving",
@@ -253,8 +237,7 @@ def test_guidellm_and_inference_perf(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["", "{", "[]", "{}", "null", "[1, 2]", '{"a": {"b": 1}}', "\x00\x01", "[" * 100_000, SUMMARY[:30]],
+    "content", ["", "{", "[]", "{}", "null", "[1, 2]", '{"a": {"b": 1}}', "\x00\x01", "[" * 100_000, SUMMARY[:30]]
 )
 def test_corrupt_and_foreign_files_are_named_and_skipped(tmp_path: Path, content: str) -> None:
     read = read_file(write(tmp_path, "x.json", content))

@@ -18,12 +18,7 @@ positive = st.floats(1e-9, 1e9)
 @given(st.floats(-1.0, 1.0), st.floats(1e-6, 3.0), positive, positive)
 def test_intervals_hold_their_middle(mean: float, sd: float, mid: float, factor: float) -> None:
     found = judge(mid, (mean, sd), "modelled")
-    for estimate in (
-        found,
-        found.scaled(factor),
-        found.inverse(factor),
-        found.inverse(factor).scaled(factor),
-    ):
+    for estimate in (found, found.scaled(factor), found.inverse(factor), found.inverse(factor).scaled(factor)):
         assert 0 < estimate.low <= estimate.mid <= estimate.high
         assert estimate.low < estimate.high
         assert estimate.basis == found.basis

@@ -18,16 +18,7 @@ TABLE = {
     "experts": ModelFacts("experts", 120e9, 5e9, 40e3, "gpt_oss"),
 }
 TARGET = Target(
-    DENSE_70B,
-    "h200-sxm-141gb",
-    8,
-    "fp8",
-    "serve",
-    230.0,
-    290.0,
-    runtime="trtllm",
-    date="2025-10",
-    power_w=700.0,
+    DENSE_70B, "h200-sxm-141gb", 8, "fp8", "serve", 230.0, 290.0, runtime="trtllm", date="2025-10", power_w=700.0
 )
 
 
@@ -81,9 +72,7 @@ def test_one_change_moves_one_axis_and_the_distance(axis: str, change: dict[str,
     changed = replace(TARGET, **change)  # type: ignore[arg-type]
     found = marks(changed)
     assert found[axis] == mark
-    assert {k: v for k, v in found.items() if k != axis} == {
-        k: v for k, v in marks(TARGET).items() if k != axis
-    }
+    assert {k: v for k, v in found.items() if k != axis} == {k: v for k, v in marks(TARGET).items() if k != axis}
     grew = match(changed, ROW, TABLE.get).distance > match(TARGET, ROW, TABLE.get).distance
     assert grew == (mark != "same")
 

@@ -25,13 +25,7 @@ def figures(run: MlperfRun) -> dict[str, tuple[float, float, float]]:
 def test_a_row_and_its_published_result_are_the_same_run() -> None:
     r = load_inference_results()["v5.1-05440"]
     run = run_of(r)
-    assert (run.chip.id, run.chips, run.scenario, run.precision, run.age) == (
-        "h200-sxm-141gb",
-        8,
-        "Server",
-        "fp8",
-        3.0,
-    )
+    assert (run.chip.id, run.chips, run.scenario, run.precision, run.age) == ("h200-sxm-141gb", 8, "Server", "fp8", 3.0)
     assert run.cell == ("h200-sxm-141gb", "llama2-70b")
 
 
@@ -87,9 +81,7 @@ def test_units_follow_the_row() -> None:
 
 
 def test_a_latency_turns_over_with_its_interval() -> None:
-    rows = (
-        r for r in load_inference_results().values() if r.benchmark == "resnet" and r.chip and "ms" in r.unit
-    )
+    rows = (r for r in load_inference_results().values() if r.benchmark == "resnet" and r.chip and "ms" in r.unit)
     mid, low, high = figures(run_of(next(rows)))["result"]
     assert low < mid < high
 

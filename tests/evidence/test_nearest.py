@@ -20,13 +20,7 @@ LIKE_LLAMA2 = Workload("serve", 221, 288)
 
 def test_the_plan_of_a_submission_finds_it() -> None:
     found = nearest(
-        "meta-llama/Llama-3.1-70B",
-        "h200-sxm-141gb",
-        8,
-        LIKE_LLAMA2,
-        precision="fp8",
-        runtime="trtllm",
-        day=DAY,
+        "meta-llama/Llama-3.1-70B", "h200-sxm-141gb", 8, LIKE_LLAMA2, precision="fp8", runtime="trtllm", day=DAY
     )
     assert found is not None
     assert (found.chip, found.chips, found.benchmark) == ("h200-sxm-141gb", 8, "llama2-70b")

@@ -23,9 +23,7 @@ def test_keys_stay_together(folds: int) -> None:
 
 
 def test_a_summary_by_hand() -> None:
-    lines = Residuals.of(
-        range(4), [1.1, 0.8, 2.0, np.nan], 1.0, low=0.0, high=[9.0, 0.9, 9.0, np.nan], metric="m"
-    )
+    lines = Residuals.of(range(4), [1.1, 0.8, 2.0, np.nan], 1.0, low=0.0, high=[9.0, 0.9, 9.0, np.nan], metric="m")
     (found,) = lines.summaries()
     assert (found.rows, found.answered) == (4, 0.75)
     assert found.median == pytest.approx(0.2)
@@ -34,9 +32,7 @@ def test_a_summary_by_hand() -> None:
 
 
 def test_slices() -> None:
-    lines = Residuals.of(
-        range(4), [1.0, 2.0, 3.0, 1.0], 1.0, metric=["m", "m", "m", "k"], chip=["x", "y", "", "x"]
-    )
+    lines = Residuals.of(range(4), [1.0, 2.0, 3.0, 1.0], 1.0, metric=["m", "m", "m", "k"], chip=["x", "y", "", "x"])
     assert [(s.metric, s.name) for s in lines.summaries("chip")] == [("k", "x"), ("m", "x"), ("m", "y")]
     assert lines.summaries("chip", least=2) == []
     assert [s.rows for s in lines.where(metric="m").summaries()] == [3]

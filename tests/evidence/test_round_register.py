@@ -35,7 +35,5 @@ def test_a_register_takes_no_rows(run: Run) -> None:
 
 @pytest.mark.parametrize("metric", ["speed", "memory"])
 def test_training_of_round_3(metric: str) -> None:
-    found = [
-        r.found for r in register() if r.round == 3 and (r.found.name, r.found.metric) == ("training", metric)
-    ]
+    found = [r.found for r in register() if r.round == 3 and (r.found.name, r.found.metric) == ("training", metric)]
     assert len(found) == 1

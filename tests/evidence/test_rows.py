@@ -50,14 +50,7 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"row_id,a\n",
-        b"\n\n\n",
-        bytes(range(256)) * 8,
-        b"\xff\xfe\x00",
-        b'row_id,a\n1,"' + b"x" * 200_000,
-    ],
+    [b"", b"row_id,a\n", b"\n\n\n", bytes(range(256)) * 8, b"\xff\xfe\x00", b'row_id,a\n1,"' + b"x" * 200_000],
     ids=["empty", "header only", "blank lines", "binary", "utf-16", "endless cell"],
 )
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet", "r"])

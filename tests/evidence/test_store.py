@@ -19,9 +19,7 @@ from command_line import Run
 
 
 def item(n: int) -> Item:
-    return own_item(
-        "test", {"model": "m", "result": float(n + 1), "unit": "Tokens/s", "tokens_per_s": float(n + 1)}
-    )
+    return own_item("test", {"model": "m", "result": float(n + 1), "unit": "Tokens/s", "tokens_per_s": float(n + 1)})
 
 
 def test_nothing_is_created_by_reading(tmp_path: Path) -> None:
@@ -149,9 +147,7 @@ def test_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert data_dir() == Path.home() / ".local" / "share" / "chipwise"
 
 
-def test_a_store_that_was_cut_short_says_what_to_do(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_was_cut_short_says_what_to_do(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path))
     Store().add([item(0)])
     assert "1 runs and 0 machines" in run("doctor").out
@@ -225,17 +221,13 @@ except UsageError as error:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
     assert "cannot be used as a store" in ran.stdout
     assert len(Store(tmp_path).items()) == 1
     assert Store(tmp_path).add([item(7)]) == (1, 0)
 
 
-def test_a_store_is_read_where_no_file_can_be_made_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_is_read_where_no_file_can_be_made_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     store.add([item(0)])
     store.path.with_name(store.path.name + "-shm").mkdir()  # as where a disk is full

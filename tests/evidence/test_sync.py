@@ -80,12 +80,7 @@ def test_pages_say_model_and_chip_in_headings(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert {i.model for i in found} == {"Llama 3.3 70B"}
     (item,) = items(tmp_path / "nemo.md", NEMO)
-    assert (item.chip, item.chips, item.precision, item.layout) == (
-        "h100-sxm5-80gb",
-        8,
-        "bf16",
-        "tp=1,pp=1,cp=2,ep=1",
-    )
+    assert (item.chip, item.chips, item.precision, item.layout) == ("h100-sxm5-80gb", 8, "bf16", "tp=1,pp=1,cp=2,ep=1")
     assert item.per_chip == 9000
 
 
@@ -94,9 +89,7 @@ def test_what_cannot_be_is_said_with_its_bound(tmp_path: Path) -> None:
     chip, graph = get_chip(CHIP), load(MODEL, "fp8").graph
     assert impossible(item, chip, graph) == ""
     assert "clients at this TPOT" in impossible(replace(item, concurrency=8.0), None, None)
-    assert "reading its weights" in impossible(
-        replace(item, tpot_mean_s=0.0012, tokens_per_s=None), chip, graph
-    )
+    assert "reading its weights" in impossible(replace(item, tpot_mean_s=0.0012, tokens_per_s=None), chip, graph)
     assert "above its peak" in impossible(replace(item, tokens_per_s=1e6, tpot_mean_s=None), chip, graph)
     drafted = replace(item, tpot_mean_s=0.0012, tokens_per_s=None, notes=("speculative decoding",))
     assert impossible(drafted, chip, graph) == ""
@@ -108,11 +101,7 @@ def test_rows_are_added_once(tmp_path: Path, run: Run) -> None:
     first = sync([str(source)], str(into), ImportTerms())
     assert (first.seen, first.new, len(first.quarantined)) == (2, {"serving": 3}, 1)
     rows = list(csv.DictReader((into / "serving.csv").read_text("utf-8").splitlines()))
-    assert {r["metric"]: float(r["value"]) for r in rows} == {
-        "tpot_ms": 25,
-        "ttft_ms": 300,
-        "tokens_out_per_s": 2400,
-    }
+    assert {r["metric"]: float(r["value"]) for r in rows} == {"tpot_ms": 25, "ttft_ms": 300, "tokens_out_per_s": 2400}
     (by_family, *_), *_ = (list(v.tables.values()) for v in first.found)
     assert all(s.answered == 1.0 for s in by_family)
     moved = tmp_path / "elsewhere.json"

@@ -56,9 +56,7 @@ def test_shipped_numbers_know_the_chips_that_were_measured() -> None:
     numbers = shipped_parameters()
     assert tier_of(get_chip("h100-sxm5-80gb"), "vllm", numbers) == "chip"
     assert tier_of(get_chip("mi300x"), "vllm", numbers) == "stack"
-    assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kernels", (
-        "operators of AMD's chips were timed alone"
-    )
+    assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kernels", "operators of AMD's chips were timed alone"
 
 
 @pytest.mark.parametrize(
@@ -85,9 +83,7 @@ def test_numbers_chosen_from_benchmarks_are_a_tier_of_their_own() -> None:
     assert tier_of(get_chip("tpu-v6e"), "sglang-jax", numbers) == "stack"
     assert tier_of(get_chip("mi300x"), "vllm", numbers) == "stack"
     assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kind", "chosen for another generation"
-    assert tier_of(get_chip("tpu-v6e"), "sglang-jax", numbers, experts=True) == "kind", (
-        "chosen on dense models"
-    )
+    assert tier_of(get_chip("tpu-v6e"), "sglang-jax", numbers, experts=True) == "kind", "chosen on dense models"
     assert tier_of(get_chip("mi300x"), "vllm", numbers, experts=True) == "stack", "whose experts a fit saw"
     assert tier_of(get_chip("tpu-v6e"), "sglang-jax", SEEN) == "kind", "never measured on such chips"
 
@@ -95,7 +91,5 @@ def test_numbers_chosen_from_benchmarks_are_a_tier_of_their_own() -> None:
 def test_operators_that_were_timed_alone_are_a_tier_before_the_last() -> None:
     numbers = shipped_parameters()
     assert tier_of(get_chip("tpu-v6e"), "vllm-tpu", numbers) == "kernels"
-    assert tier_of(get_chip("tpu-v5e"), "vllm-tpu", numbers) == "kernels", (
-        "another chip of the vendor's family"
-    )
+    assert tier_of(get_chip("tpu-v5e"), "vllm-tpu", numbers) == "kernels", "another chip of the vendor's family"
     assert tier_of(get_chip("groq-lpu1"), "groq-cloud", numbers) == "kind"

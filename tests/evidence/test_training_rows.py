@@ -69,11 +69,7 @@ def test_a_row_is_read_as_it_says() -> None:
     found = fields(GPT)
     assert found["model"].startswith("transformer:layers=48,hidden=8192,heads=64,ffn=32768,vocab=51200")
     assert found["layout"] == "tp=8,pp=2,cp=1,micro_batch=1,recompute=full,offload=0"
-    assert (found["trainer"], found["precision"], found["network"]) == (
-        "megatron-2020",
-        "fp16",
-        "nic=200Gb/s",
-    )
+    assert (found["trainer"], found["precision"], found["network"]) == ("megatron-2020", "fp16", "nic=200Gb/s")
     assert read_run(GPT).assumed == ()
     s = spread(GPT)
     assert (s.tp, s.pp, s.dp, s.full, s.zero) == (8.0, 2.0, 32.0, 1.0, 0.0)
@@ -81,13 +77,7 @@ def test_a_row_is_read_as_it_says() -> None:
 
 def test_counts_that_a_publication_gives_elsewhere() -> None:
     """Llama 2's card says hours and no chips, its paper says both the chips and the batch."""
-    card = {
-        "row_id": "x",
-        "model": "Llama-2-70B",
-        "framework": "Meta",
-        "chip": "a100-sxm4-80gb",
-        "seq_len": "4096",
-    }
+    card = {"row_id": "x", "model": "Llama-2-70B", "framework": "Meta", "chip": "a100-sxm4-80gb", "seq_len": "4096"}
     assert (fields(card)["counts"], fields(card)["global_batch"]) == ("2048", 1024)
     assert "global batch" not in read_run(card).assumed
 
@@ -165,9 +155,7 @@ def test_head_size_and_gates_reproduce_the_parameter_count() -> None:
     learned = {**GPT, "model": "MPT-125m", "params": "148904000", "layers": "12", "hidden": "768"}
     learned |= {"heads": "12", "ffn": "3072", "vocab": "50368"}
     assert "head_dim" not in fields(learned)["model"]
-    assert (
-        transformer(load(fields(learned)["model"]).graph).gates == 1.0
-    )  # MPT has no gates, whatever its count
+    assert transformer(load(fields(learned)["model"]).graph).gates == 1.0  # MPT has no gates, whatever its count
 
 
 @pytest.mark.parametrize(
@@ -201,15 +189,7 @@ def test_what_is_blank_stays_open_and_is_said() -> None:
 
 def test_batches_and_lengths_in_rounded_figures() -> None:
     assert fields({**GPT, "global_batch": "1540"})["global_batch"] == 1536
-    row = {
-        **GPT,
-        "seq_len": "1048580",
-        "cp": "16",
-        "tp": "8",
-        "pp": "1",
-        "global_batch": "4",
-        "model": "GPT x",
-    }
+    row = {**GPT, "seq_len": "1048580", "cp": "16", "tp": "8", "pp": "1", "global_batch": "4", "model": "GPT x"}
     assert fields(row)["seq"] == "1048576"
 
 

@@ -19,9 +19,7 @@ parser.add_argument(
     metavar="REV",
     help="print as Markdown how the answers in the working tree differ from those of this revision [default: HEAD]",
 )
-parser.add_argument(
-    "--ask", action="store_true", help="with --diff: ask now, and leave the files as they are"
-)
+parser.add_argument("--ask", action="store_true", help="with --diff: ask now, and leave the files as they are")
 parser.add_argument("--most", type=int, default=MOST, help=f"with --diff: rows of a table [default: {MOST}]")
 asked = parser.parse_args()
 if asked.diff in KINDS:  # --diff KIND ...: that is no revision

@@ -42,10 +42,7 @@ def commands(
 
 def refused(error: Any) -> Answer:
     """Why there is no answer: the kind and the words, candidates by what they fell to, what can be had."""
-    found = {
-        "refused": error["kind"],
-        **{name: error[name] for name in ("what", "hint", "reasons", "reachable")},
-    }
+    found = {"refused": error["kind"], **{name: error[name] for name in ("what", "hint", "reasons", "reachable")}}
     return {name: value for name, value in found.items() if value}
 
 

@@ -32,16 +32,7 @@ local --have rtx-4090 --models meta-llama/Llama-3.1-405B
 def desks(report: Any) -> Answer:
     """The first models in full, the order of all with their formats, and what does not run and why."""
     models = report["models"]
-    names = (
-        "machine",
-        "context",
-        "prompt_tokens",
-        "min_tokens_per_s",
-        "benchmark",
-        "buy",
-        "sparing",
-        "instead",
-    )
+    names = ("machine", "context", "prompt_tokens", "min_tokens_per_s", "benchmark", "buy", "sparing", "instead")
     return {
         **{name: report[name] for name in names},
         "order": " ".join(f"{m['model']}:{m['precision']}{_bought(m)}" for m in models),

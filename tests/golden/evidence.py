@@ -68,12 +68,7 @@ def _claim(report: Any) -> Answer:
 
 def _match(match: Any) -> Answer:
     marks = {axis["name"]: axis["mark"] for axis in match["axes"]}
-    return {
-        "result": match["item"]["id"],
-        "chip": match["chip"],
-        "distance": match["distance"],
-        "axes": marks,
-    }
+    return {"result": match["item"]["id"], "chip": match["chip"], "distance": match["distance"], "axes": marks}
 
 
 def _item(item: Any) -> list[Any]:

@@ -62,9 +62,7 @@ def fitted(report: Any) -> Answer:
             **memory["items"],
         }
     model = report["model"]
-    counted = {
-        name: model[name] for name in ("params", "active_params", "weight_bytes", "kv_bytes_per_token")
-    }
+    counted = {name: model[name] for name in ("params", "active_params", "weight_bytes", "kv_bytes_per_token")}
     return {"model": counted, **found, **{r["chip"]: r["reason"] for r in report["refused"]}}
 
 

@@ -76,9 +76,7 @@ kernel amdahl --serial 5% --chip h100,tpu-v5e,m4-max
 def priced(report: Any) -> Answer:
     """By chip: time, what it is made of, and the work that was counted."""
     if "kernels" not in report:
-        return {
-            name: value for name, value in report.items() if name not in ("schema_version", "assumptions")
-        }
+        return {name: value for name, value in report.items() if name not in ("schema_version", "assumptions")}
     found: Answer = {}
     for k in report["kernels"]:
         levels = {v["name"]: v["bytes"] for v in k["levels"]}

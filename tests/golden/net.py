@@ -18,9 +18,7 @@ from truth import AWAY
 
 DIGITS = 6
 RTOL = 1.1 * 10.0 ** (1 - DIGITS)  # one unit of the last digit is no change: it may be rounded either way
-ATOL = (
-    1e-14  # below that a figure is what rounding left over: times are nanoseconds, shares count from 1e-9 on
-)
+ATOL = 1e-14  # below that a figure is what rounding left over: times are nanoseconds, shares count from 1e-9 on
 WIDE = 120  # characters of a word that are told: an order of all plans is long
 FOLDER = Path(__file__).parent
 
@@ -181,9 +179,7 @@ def _changes(question: str, before: Answer, now: Answer) -> Iterator[Change]:
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, float | str]]:
     """The numbers and words in a group, each with its dotted name."""
-    parts = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    )
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if parts is not None:
         for key, part in parts:
             yield from _leaves(part, f"{name}.{key}" if name else str(key))

@@ -87,10 +87,7 @@ def _summary(lines: list[Row]) -> Answer:
     """How many, by basis; geometric means of prediction and interval, and the deviation of the logarithms."""
     if not lines:
         return {"answered": 0}
-    found: Answer = {
-        "answered": len(lines),
-        "basis": dict(sorted(Counter(x["basis"] for x in lines).items())),
-    }
+    found: Answer = {"answered": len(lines), "basis": dict(sorted(Counter(x["basis"] for x in lines).items()))}
     for name in ("predicted", "low", "high"):
         logs = [math.log(v) for x in lines if x[name] and (v := float(x[name])) > 0.0]
         mean = math.fsum(logs) / len(logs) if logs else 0.0

@@ -96,7 +96,5 @@ def _then(where: Path, revision: str, file: Path) -> dict[str, Answer]:
 def _git(where: Path, *arguments: str) -> str:
     ran = subprocess.run(("git", *arguments), cwd=where, capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise RevisionError(
-            ran.stderr.strip() or f"git does not know '{arguments[-1].removesuffix('^{commit}')}'"
-        )
+        raise RevisionError(ran.stderr.strip() or f"git does not know '{arguments[-1].removesuffix('^{commit}')}'")
     return ran.stdout

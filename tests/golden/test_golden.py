@@ -58,9 +58,7 @@ def test_there_are_enough_answers(name: str, least: int) -> None:
     stored = KINDS[name].stored()
     assert len(stored) >= least
     refused = Counter(row["refused"] for row in stored.values() if isinstance(row.get("refused"), str))
-    unknown = (
-        4 if name == "claims" else 1 if name == "modules" else 0
-    )  # meant: nothing was judged, no such function
+    unknown = 4 if name == "claims" else 1 if name == "modules" else 0  # meant: nothing was judged, no such function
     assert refused["unknown-name"] == unknown, "a question that is misspelt"
     assert refused.total() < 0.5 * len(stored)
 
@@ -73,23 +71,11 @@ def test_deployments_differ_in_what_bounds_and_runs_them() -> None:
 
 def test_every_operator_and_family_is_priced() -> None:
     stored = KINDS["kernels"].stored()
-    operators = {
-        "gemm",
-        "attention",
-        "conv",
-        "experts",
-        "norm",
-        "softmax",
-        "elementwise",
-        "copy",
-        "collective",
-    }
+    operators = {"gemm", "attention", "conv", "experts", "norm", "softmax", "elementwise", "copy", "collective"}
     assert {question.split()[1] for question in stored} >= operators
     formats = {word for question in stored for word in question.split()}
     assert formats >= {"fp8", "fp8_block", "int8", "nvfp4", "int4", "mxfp4", "fp32", "fp16"}
-    priced = {
-        chip for row in stored.values() for chip, k in row.items() if isinstance(k, dict) and "time_s" in k
-    }
+    priced = {chip for row in stored.values() for chip, k in row.items() if isinstance(k, dict) and "time_s" in k}
     assert priced >= {"h100-sxm5-80gb", "mi300x", "tpu-v6e", "trainium2", "epyc-9654", "groq-lpu1", "m4-max"}
 
 
@@ -111,9 +97,7 @@ def changed(before: Answer, now: Answer) -> list[str]:
 
 
 def test_a_change_is_told() -> None:
-    assert changed(
-        {"tpot_s": {"mid": 1.0}, "bound": "memory"}, {"tpot_s": {"mid": 1.05}, "bound": "host"}
-    ) == [
+    assert changed({"tpot_s": {"mid": 1.0}, "bound": "memory"}, {"tpot_s": {"mid": 1.05}, "bound": "host"}) == [
         "tpot_s.mid 1 -> 1.05 (+5.000%)",
         "bound memory -> host",
     ]
@@ -175,9 +159,7 @@ def test_a_table_has_the_largest_figures_first_and_counts_the_rest() -> None:
     assert markdown({"still": found["still"]}, 1) == "No golden answer of still changed."
 
 
-def test_answers_are_compared_with_those_of_a_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_are_compared_with_those_of_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Kind, "file", property(lambda kind: tmp_path / f"{kind.name}.jsonl"))
 
     def git(*words: str) -> None:

@@ -30,9 +30,7 @@ STEPS: tuple[dict[str, Any], ...] = (
     {"model": "Qwen/Qwen3-32B", "chip": "h200", "tp": 2, "runtime": "sglang"},
     {"model": "deepseek-ai/DeepSeek-V3", "chip": "b200-sxm", "tp": 8, "runtime": "trtllm"},
 )
-DECODE, CONTEXT, PROMPT = (
-    np.array(v) for v in ([1.0, 64.0, 0.0, 64.0], [500.0, 2e3, 0.0, 2e3], [0, 0, 900, 900])
-)
+DECODE, CONTEXT, PROMPT = (np.array(v) for v in ([1.0, 64.0, 0.0, 64.0], [500.0, 2e3, 0.0, 2e3], [0, 0, 900, 900]))
 
 
 def _told(report: Any) -> Answer:

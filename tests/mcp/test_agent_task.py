@@ -42,13 +42,7 @@ async def serve_qwen(client: Client) -> tuple[Agent, dict[str, Any], dict[str, A
     rows = found["results"]
     lead = next((row["id"] for row in rows if row["chips"] == 8), rows[0]["id"])
     claim = await agent.ask(
-        "claim",
-        result=lead,
-        model=model,
-        tpot=f"{tpot_s * 1e3:g}ms",
-        out=out,
-        count=8,
-        precision=best["precision"],
+        "claim", result=lead, model=model, tpot=f"{tpot_s * 1e3:g}ms", out=out, count=8, precision=best["precision"]
     )
     match = await agent.ask("match", model=model, chip=best["chip"], count=best["chips"])
     dollars = best["usd_per_h"]

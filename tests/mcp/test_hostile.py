@@ -19,11 +19,7 @@ INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "0"},
-    },
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
 }
 LIST = {"jsonrpc": "2.0", "id": 99, "method": "tools/list"}
 GARBAGE: dict[str, bytes] = {
@@ -74,9 +70,7 @@ class Wire:
 @pytest.fixture(scope="module")
 def wire() -> Iterator[Wire]:
     command = [sys.executable, *COMMAND]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     spoken = Wire(process)
     spoken.say(json.dumps(INITIALIZE).encode())
     assert spoken.answer_to(1)["result"]["serverInfo"]["name"] == "chipwise"

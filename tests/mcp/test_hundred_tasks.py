@@ -48,9 +48,7 @@ def test_a_hundred_tasks() -> None:
             return [await _answered(client, task) for task in TASKS]
 
     answers = anyio.run(play)
-    wrong = [
-        f"{t.kind}: {t.text}: {said}" for t, (_, right, said) in zip(TASKS, answers, strict=True) if not right
-    ]
+    wrong = [f"{t.kind}: {t.text}: {said}" for t, (_, right, said) in zip(TASKS, answers, strict=True) if not right]
     at_once = sum(first for first, _, _ in answers)
     assert len(TASKS) >= 100
     assert set(Counter(t.kind for t in TASKS)) == {"choose", "size", "refute", "launch", "debug", "compare"}

@@ -20,11 +20,7 @@ HELLO = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "0"},
-    },
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}},
 }
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -72,9 +68,7 @@ async def serving(most: int, slow: float = 0.0) -> AsyncIterator[tuple[Sessions,
     sessions = Sessions(app, most)
     async with (
         inner.router.lifespan_context(inner),
-        httpx.AsyncClient(
-            transport=httpx.ASGITransport(app=sessions), base_url="http://localhost:1"
-        ) as client,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=sessions), base_url="http://localhost:1") as client,
     ):
         yield sessions, client, inner
 
@@ -151,9 +145,7 @@ def test_a_session_that_is_opened_while_all_others_are_busy_is_kept() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    ("path", "host", "status"), [("/elsewhere", "localhost:1", 404), (PATH, "evil", 421)]
-)
+@pytest.mark.parametrize(("path", "host", "status"), [("/elsewhere", "localhost:1", 404), (PATH, "evil", 421)])
 def test_a_refused_end_leaves_the_session_where_it_can_be_ended(path: str, host: str, status: int) -> None:
     async def run() -> None:
         async with serving(2) as (_, client, _):

@@ -37,12 +37,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "local": {"have": "rtx-4090", "host_memory": "64GB"},
     "train": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
     "rl": {"model": SMALL, "chips": "h100", "counts": "16", "out": 4000},
-    "fleet": {
-        "fleet": {
-            "demand": [{"model": SMALL, "rate": "10/s"}],
-            "supply": [{"chip": "h100", "count": 8}],
-        },
-    },
+    "fleet": {"fleet": {"demand": [{"model": SMALL, "rate": "10/s"}], "supply": [{"chip": "h100", "count": 8}]}},
     "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server"},
     "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
@@ -52,13 +47,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "simulate": {"model": SMALL, "chip": "h100-sxm5-80gb", "rate": "4/s", "requests": 100},
     "frontier": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
     "check_statement": {"text": "an H100 is 3x an A100"},
-    "launch": {
-        "saved": {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": "l4"}}},
-        "for": "vllm",
-    },
-    "replay": {
-        "saved": {"models": [], "question": {"verb": "models", "request": {"search": "qwen3 235b"}}},
-    },
+    "launch": {"saved": {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": "l4"}}}, "for": "vllm"},
+    "replay": {"saved": {"models": [], "question": {"verb": "models", "request": {"search": "qwen3 235b"}}}},
     "diff": {
         name: {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": chip}}}
         for name, chip in (("before", "l4"), ("after", "l40s"))
@@ -74,11 +64,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "name": ("plan", {"model": "qwen3-235b-a2b"}, "Qwen/Qwen3-235B-A22B"),
     "chip": ("fit", {"model": SMALL, "chips": "h100x"}, "h100"),
     "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
-    "another tool's field": (
-        "plan",
-        {"model": SMALL, "qps": 3},
-        "here it is called rate: requests per second",
-    ),
+    "another tool's field": ("plan", {"model": SMALL, "qps": 3}, "here it is called rate: requests per second"),
     "a sentence": ("claim", {"statement": "an H100 is fast"}, "is checked by check_statement"),
     "a closed model": ("plan", {"model": "gpt-4o"}, "OpenAI publishes neither"),
     "a layout": ("explain", {"model": MODEL, "chip": "h100"}, "(pp="),
@@ -155,9 +141,7 @@ async def everything(client: Client) -> Heard:
             await client.read_resource(uri)
         refused[uri] = str(error.value)
     assert client.server_info is not None
-    return Heard(
-        tools, answers, errors, parts, started, again, unlike, read, refused, client.server_info.name
-    )
+    return Heard(tools, answers, errors, parts, started, again, unlike, read, refused, client.server_info.name)
 
 
 @pytest.fixture(scope="module")
@@ -249,9 +233,7 @@ def test_the_schema_of_a_tool_takes_what_the_tool_takes(heard: Heard) -> None:
     assert not plan.is_valid({"model": SMALL, "tpot": 40})
     assert not plan.is_valid({"model": SMALL, "tpot": "40"})
     assert not plan.is_valid({})
-    assert not Draft202012Validator(heard.tools["launch"].input_schema).is_valid(
-        {"saved": {}, "for": "vllm", "own": 1}
-    )
+    assert not Draft202012Validator(heard.tools["launch"].input_schema).is_valid({"saved": {}, "for": "vllm", "own": 1})
 
 
 def test_the_whole_is_read_by_its_address_part_by_part(heard: Heard) -> None:
@@ -354,13 +336,7 @@ def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> 
     kept = KeptAnswers()
     first = kept.keep({"question": {}, "plans": [{"a": 1.23456}]})
     assert kept.read(f"{first}/plans/1") == '{"a":1.235}'
-    for address in (
-        f"{first}/plans/0",
-        f"{first}/plans/2",
-        f"{first}/nothing",
-        first[:-1],
-        "chipwise://answers/",
-    ):
+    for address in (f"{first}/plans/0", f"{first}/plans/2", f"{first}/nothing", first[:-1], "chipwise://answers/"):
         with pytest.raises(KeyError):
             kept.read(address)
     for _ in range(KeptAnswers.MOST):
@@ -447,12 +423,7 @@ def test_a_bug_does_not_end_the_server_or_show_its_text(monkeypatch: pytest.Monk
 
 def test_files_are_read_where_that_was_allowed(tmp_path: Path) -> None:
     config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8}
-    config |= {
-        "num_key_value_heads": 4,
-        "intermediate_size": 128,
-        "vocab_size": 256,
-        "torch_dtype": "bfloat16",
-    }
+    config |= {"num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 256, "torch_dtype": "bfloat16"}
     file = tmp_path / "own.json"
     file.write_text(json.dumps(config))
 

@@ -76,9 +76,7 @@ def test_have_auto_is_the_machine_found(bare: Path, run: Run, tmp_path: Path) ->
     assert {plan["chip"] for plan in json.loads(done.out)["plans"]} == {"h100-sxm5-80gb"}
     saved = tmp_path / "plan.json"
     assert run("plan", MODEL, "--have", "auto", "--save", str(saved)).code == 0
-    assert (
-        json.loads(saved.read_text())["request"]["have"] == "2xh100-sxm5-80gb"
-    )  # the same wherever it is replayed
+    assert json.loads(saved.read_text())["request"]["have"] == "2xh100-sxm5-80gb"  # the same wherever it is replayed
     assert chipwise.train(MODEL, tokens="1B", have="auto", task="finetune").plans
 
 
@@ -127,9 +125,7 @@ def test_a_folder_of_prints_through_the_command(run: Run, tmp_path: Path) -> Non
     table = run("doctor", "--from", str(tmp_path)).out
     assert "--have 2xh100-sxm5-80gb" in table
     assert "540.3 GB" in table
-    assert (
-        run("doctor", "--devices", "--from", str(tmp_path / "nvidia-smi-L.txt"), "--format", "csv").code == 0
-    )
+    assert run("doctor", "--devices", "--from", str(tmp_path / "nvidia-smi-L.txt"), "--format", "csv").code == 0
 
 
 def test_files_that_are_no_prints(tmp_path: Path) -> None:
@@ -137,9 +133,7 @@ def test_files_that_are_no_prints(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(bytes(range(256)) * 40)
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "folder").mkdir()
-    (tmp_path / "windows.txt").write_bytes(
-        "Name : NVIDIA GeForce RTX 3090\nAdapterRAM : 1\n".encode("utf-16")
-    )
+    (tmp_path / "windows.txt").write_bytes("Name : NVIDIA GeForce RTX 3090\nAdapterRAM : 1\n".encode("utf-16"))
     if os.name == "posix":
         (tmp_path / "nothing").symlink_to(tmp_path / "gone")
         (tmp_path / "endless").symlink_to("/dev/zero")

@@ -75,9 +75,7 @@ def test_neuron_compiles_each_task_by_the_documented_call(monkeypatch: pytest.Mo
     assert len(seen) == len(SMALL)
     with pytest.raises(UsageError, match="first free core"):
         backend("neuron", "cuda")
-    monkeypatch.setitem(
-        sys.modules, "torch_neuronx", SimpleNamespace()
-    )  # the empty package of that name on PyPI
+    monkeypatch.setitem(sys.modules, "torch_neuronx", SimpleNamespace())  # the empty package of that name on PyPI
     with pytest.raises(MissingExtraError, match="needs an extra"):
         backend("neuron")
 
@@ -93,18 +91,7 @@ def test_the_command(here: Backend, run: Run, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("chipwise.measure.probe.LARGEST_S", 0.001)
     monkeypatch.setattr("chipwise.measure.probe.TASK_S", 0.01)
     out = tmp_path / "machine.json"
-    asked = (
-        "--backend",
-        here.name,
-        "--threads",
-        "1",
-        "--budget",
-        "20s",
-        "--dtypes",
-        "fp32",
-        "--out",
-        str(out),
-    )
+    asked = ("--backend", here.name, "--threads", "1", "--budget", "20s", "--dtypes", "fp32", "--out", str(out))
     ran = run("measure", "probe", *asked, "--format", "json")
     report: dict[str, Any] = json.loads(ran.out)
     assert {r["operator"] for r in report["rates"]} >= {"gemm", "attention"}

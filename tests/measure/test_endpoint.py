@@ -89,12 +89,7 @@ def test_a_closed_load(url: str, run: Run) -> None:
     assert (report["input_tokens"], report["output_tokens"]) == (100.0, 11.0)
     (item,) = Store().items()
     assert item.id == report["kept"]
-    assert (item.chip, item.chips, item.concurrency, item.scenario) == (
-        "h100-sxm5-80gb",
-        1,
-        4.0,
-        "closed loop",
-    )
+    assert (item.chip, item.chips, item.concurrency, item.scenario) == ("h100-sxm5-80gb", 1, 4.0, "closed loop")
     assert item.tokens_per_s == pytest.approx(12 * 11 / report["seconds"])
     load = ("--concurrency", "4", "--in", "100", "--out", "11")
     answer = run("estimate", MODEL, "--chip", "h100", "--runtime", "vllm", *load, "--format", "json").json

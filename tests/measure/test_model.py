@@ -108,8 +108,7 @@ def test_keywords_of_the_module_are_no_passes(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
-    [("nothing", "gives int"), ("broken", "no weights here"), ("missing", "unknown function")],
+    ("name", "says"), [("nothing", "gives int"), ("broken", "no weights here"), ("missing", "unknown function")]
 )
 def test_what_gives_no_module(name: str, says: str, file: str) -> None:
     with pytest.raises((UsageError, UnknownNameError), match=says):
@@ -126,22 +125,11 @@ def test_the_command(file: str, run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         *designed("gemm", "fp32", 20, 1e8),
         *designed("attention", "fp32", 20, 1e8),
     ]
-    timed = tuple(
-        TimedTask(t, Timing(1e-6 + t.bytes / 1e10 + float(t.op.flops) / 1e10, 1.0, 0.0, 3)) for t in tasks
-    )
+    timed = tuple(TimedTask(t, Timing(1e-6 + t.bytes / 1e10 + float(t.op.flops) / 1e10, 1.0, 0.0, 3)) for t in tasks)
     machine = tmp_path / "machine.json"
     machine.write_text(TimedMachine("torch", "torch x", "cpu", "x", 1, "2026-01-01", timed).to_json())
     ran = run(
-        "measure",
-        "model",
-        f"{file}:small",
-        "--machine",
-        str(machine),
-        "--train",
-        "--budget",
-        "5s",
-        "--format",
-        "json",
+        "measure", "model", f"{file}:small", "--machine", str(machine), "--train", "--budget", "5s", "--format", "json"
     )
     report = ran.json
     assert [p["name"] for p in report["passes"]] == ["prefill", "decode", "train"]

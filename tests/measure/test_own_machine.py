@@ -78,9 +78,7 @@ def test_answers_about_models_take_its_rates(store: Store, run: Run) -> None:
     slower = own["plans"][0]["tpot_s"]["mid"] / whole["plans"][0]["tpot_s"]["mid"]
     assert slower > 5.0
     assert any("as measured (torch 9, 2 threads, 2026-11-01)" in line for line in own["assumptions"])
-    listed = run(
-        "local", "--have", "measured", "--min-tps", "1", "--models", "Qwen3-0.6B", "--format", "json"
-    ).json
+    listed = run("local", "--have", "measured", "--min-tps", "1", "--models", "Qwen3-0.6B", "--format", "json").json
     assert listed["models"][0]["capacity_bytes"] == pytest.approx(64e9, rel=0.1)
     assert any("as measured" in line for line in listed["assumptions"])
 

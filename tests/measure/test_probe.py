@@ -122,10 +122,7 @@ def machine(odd: Callable[[Task], float] = lambda _: 1.0, noise: float = 0.0) ->
     rng = np.random.default_rng(1)
     tasks = [*designed("copy", "fp32", 18, 1e9)]
     tasks += [t for kind in ("gemm", "conv", "attention") for t in designed(kind, "fp32", 40, 1e9)]  # type: ignore[arg-type]
-    timed = [
-        TimedTask(t, Timing(seconds(t, odd) * np.exp(noise * rng.standard_normal()), 1.0, 0.0, 9))
-        for t in tasks
-    ]
+    timed = [TimedTask(t, Timing(seconds(t, odd) * np.exp(noise * rng.standard_normal()), 1.0, 0.0, 9)) for t in tasks]
     return TimedMachine("fake", "fake 1", "cpu", "x", 1, "2026-01-01", tuple(timed))
 
 
@@ -169,23 +166,14 @@ def test_masked_scores_are_told_from_skipped_ones() -> None:
     def of(task: Task) -> float:
         return seconds(task) if task.kind == "copy" else 5e-6 + 1e-11 * float(terms(task.op, float("inf"))[0])
 
-    found = TimedMachine(
-        "f", "f", "cpu", "x", 1, "d", tuple(TimedTask(t, Timing(of(t), 1.0, 0.0, 9)) for t in tasks)
-    )
+    found = TimedMachine("f", "f", "cpu", "x", 1, "d", tuple(TimedTask(t, Timing(of(t), 1.0, 0.0, 9)) for t in tasks))
     assert found.numbers.rates["attention.fp32"].scale >= 512.0
 
 
 def test_a_machine_survives_json() -> None:
     found = machine()
     assert machine_of(found.to_json()) == found
-    for text in (
-        "",
-        "{}",
-        "[]",
-        "3",
-        found.to_json().replace('"machine":1', '"machine":9'),
-        found.to_json()[:-9],
-    ):
+    for text in ("", "{}", "[]", "3", found.to_json().replace('"machine":1', '"machine":9'), found.to_json()[:-9]):
         with pytest.raises(UsageError, match="measure"):
             machine_of(text)
 

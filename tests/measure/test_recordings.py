@@ -119,11 +119,7 @@ def test_a_name_cut_by_the_table_asks_unless_another_print_has_it() -> None:
 
 
 def test_what_differs_names_the_gpus() -> None:
-    found = one(
-        table(
-            ("NVIDIA GeForce RTX 3090", "250W", "24576MiB"), ("NVIDIA GeForce RTX 3090", "350W", "24576MiB")
-        )
-    )
+    found = one(table(("NVIDIA GeForce RTX 3090", "250W", "24576MiB"), ("NVIDIA GeForce RTX 3090", "350W", "24576MiB")))
     assert "GPU 0: power cap 250 W, rated 350 W" in found.differs
     assert found.count == found.whole == 2
 
@@ -208,12 +204,7 @@ def test_dies_and_partitions_are_counted_as_packages() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "chip", "count"),
-    [
-        ("v4-32", "tpu-v4", 16),
-        ("v5litepod-8", "tpu-v5e", 8),
-        ("v6e-16", "tpu-v6e", 16),
-        ("v5p-8", "tpu-v5p", 4),
-    ],
+    [("v4-32", "tpu-v4", 16), ("v5litepod-8", "tpu-v5e", 8), ("v6e-16", "tpu-v6e", 16), ("v5p-8", "tpu-v5p", 4)],
 )
 def test_what_the_number_of_a_tpu_slice_counts(kind: str, chip: str, count: int) -> None:
     found = one(f"ACCELERATOR_TYPE: '{kind}'\nWORKER_ID: '0'\n")
@@ -244,9 +235,7 @@ def test_apple_counts_cores_and_infers_memory() -> None:
     found = one("      Model Identifier: Mac16,8\n" + overview + displays)
     assert (found.chip, found.variant) == ("m4-pro", "m4-pro-16c:24gb")
     assert any("16 GPU cores" in text for text in found.differs)
-    metal = one(
-        "ggml_metal_init: found device: Apple M1\nggml_metal_init: recommendedMaxWorkingSetSize  =  5726.63 MB"
-    )
+    metal = one("ggml_metal_init: found device: Apple M1\nggml_metal_init: recommendedMaxWorkingSetSize  =  5726.63 MB")
     assert metal.variant == "m1:8gb"
 
 
@@ -254,9 +243,7 @@ def test_unified_memory_is_the_hosts() -> None:
     found = one("0, NVIDIA GB10, [N/A], [N/A], [N/A]\n", "MemTotal:       127600748 kB\n")
     assert found.chip == "gb10-dgx-spark"
     assert found.memory_gb == pytest.approx(130.66, abs=0.01)
-    assert set(
-        one("|   0  Orin (nvgpu)        N/A  | N/A              N/A |                  N/A |\n").ambiguous
-    ) >= {
+    assert set(one("|   0  Orin (nvgpu)        N/A  | N/A              N/A |                  N/A |\n").ambiguous) >= {
         "jetson-agx-orin-64",
         "jetson-agx-orin-32",
     }
@@ -279,9 +266,7 @@ def test_a_name_that_a_cloud_masked_is_told_by_the_design() -> None:
     assert turin.why == "its name hides which"
     with pytest.raises(UsageError, match="which can be epyc-9755"):
         owned(machines_of({"lscpu": text.format("AMD EPYC", 26, 2)}))
-    own = one(
-        text.format("AMD EPYC 7B13", 25, 1)
-    )  # a cloud's own part: another product, near to those of its design
+    own = one(text.format("AMD EPYC 7B13", 25, 1))  # a cloud's own part: another product, near to those of its design
     assert (own.chip, own.ambiguous, own.nearest) == (None, (), ("epyc-7763", "epyc-7543"))
     proc = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.70GHz\n"
     assert "xeon-8490h" in one(proc).ambiguous
@@ -320,8 +305,7 @@ def test_errors_of_tools_are_said_with_the_next_step() -> None:
 
 def test_a_report_holds_nothing_that_names_a_machine_or_person() -> None:
     text = (
-        listed("NVIDIA L4")
-        + "\nSerial Number: 1562720003711\nHostname: alices-box\ninstance-id: i-0123456789abcdef0\n"
+        listed("NVIDIA L4") + "\nSerial Number: 1562720003711\nHostname: alices-box\ninstance-id: i-0123456789abcdef0\n"
     )
     shown = repr(machines_of({"gpu.txt": text}))
     for secret in ("GPU-00000000", "1562720003711", "alices-box", "i-0123456789abcdef0"):
@@ -352,19 +336,14 @@ def recordings(truth: Path) -> list[tuple[dict[str, str], MachineReport]]:
         more = {row["dir"]: row for row in csv.DictReader(extra)}
         rows = [{**row, **more[row["dir"]]} for row in csv.DictReader(index)]
     return [
-        (row, machines_of({f.name: f.read_text() for f in sorted((folder / row["dir"]).iterdir())}))
-        for row in rows
+        (row, machines_of({f.name: f.read_text() for f in sorted((folder / row["dir"]).iterdir())})) for row in rows
     ]
 
 
 def test_recorded_machines_are_mapped(truth: Path) -> None:
     found = recordings(truth)
-    expected = [
-        (row, report) for row, report in found if row["expected_chip"] and row["chip_name_printed"] == "yes"
-    ]
-    right = [
-        row["dir"] for row, report in expected if row["expected_chip"] in {m.chip for m in report.machines}
-    ]
+    expected = [(row, report) for row, report in found if row["expected_chip"] and row["chip_name_printed"] == "yes"]
+    right = [row["dir"] for row, report in expected if row["expected_chip"] in {m.chip for m in report.machines}]
     missed = [row["dir"] for row, _ in expected if row["dir"] not in right]
     assert len(expected) > 90
     assert len(right) / len(expected) >= 0.95, missed
@@ -402,11 +381,7 @@ def test_recorded_near_names_are_no_chip_that_they_resemble(truth: Path) -> None
 def test_recorded_counts(truth: Path) -> None:
     for row, report in recordings(truth):
         # four cards stand in the print of 47-mi100, whose index says one; two of four GPUs in 75 and one of two in 139
-        if (
-            row["expected_chip"]
-            and row["count"].isdigit()
-            and row["dir"] not in ("47-mi100", "139-grid-t4-host")
-        ):
+        if row["expected_chip"] and row["count"].isdigit() and row["dir"] not in ("47-mi100", "139-grid-t4-host"):
             for machine in report.machines:
                 whole = row["expected_outcome"] == "chip" and row["chip_name_printed"] == "yes"
                 if whole and machine.chip and row["dir"] != "92-b200x8-trtllm":
@@ -446,8 +421,7 @@ def test_no_text_is_a_crash(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 6))):
         place = data.draw(st.integers(0, len(text)))
         put = data.draw(
-            st.text(max_size=4)
-            | st.sampled_from(("|", ":", "{", "\n", "GPU 0: ", "9" * 40, "N/A", " " * 300))
+            st.text(max_size=4) | st.sampled_from(("|", ":", "{", "\n", "GPU 0: ", "9" * 40, "N/A", " " * 300))
         )
         text = text[:place] + put + text[place + data.draw(st.integers(0, 3)) :]
     found = machines_of({"text": text})

@@ -113,9 +113,7 @@ def test_names_of_other_versions(name: str) -> None:
     assert Window.between(None, parse_metrics(text(0.1, 0.02, tpot_name=name))).tpot_s == pytest.approx(0.02)
 
 
-@pytest.mark.parametrize(
-    "other", ["", "<html>", "sglang:num_running_reqs 1.0\n", "vllm:num_requests_running 1\n"]
-)
+@pytest.mark.parametrize("other", ["", "<html>", "sglang:num_running_reqs 1.0\n", "vllm:num_requests_running 1\n"])
 def test_another_text_is_none(other: str) -> None:
     with pytest.raises(ValueError, match="no metrics of vLLM"):
         parse_metrics(other)
@@ -133,9 +131,7 @@ def test_addresses(url: str, address: str) -> None:
     assert metrics_address(url) == address
 
 
-@pytest.mark.parametrize(
-    "url", ["", "file:///etc/passwd", "http://", "http://h:99999", "ftp://h", "http://a b"]
-)
+@pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://", "http://h:99999", "ftp://h", "http://a b"])
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(UsageError, match="not an address"):
         metrics_address(url)
@@ -193,9 +189,7 @@ def test_what_prometheus_reads(stub: Stub, plan: str) -> None:
     assert found["chipwise_watch_requests"] == "50.0"
     assert found["chipwise_watch_comparable"] == "1.0"
     for line in watch.text.splitlines():
-        assert re.fullmatch(
-            r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"\n]*"(,\w+="[^"\n]*")*\})? [-+\w.]+', line
-        ), line
+        assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"\n]*"(,\w+="[^"\n]*")*\})? [-+\w.]+', line), line
     stub.text = ""
     assert "chipwise_watch_up 0.0\n" in watch.read(), "the server has gone"
     assert "chipwise_watch_time_seconds{" not in watch.text

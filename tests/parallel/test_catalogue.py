@@ -90,14 +90,10 @@ def test_a_group_that_outgrows_a_tier_neither_jumps_nor_gains(system: System) ->
     for kind in KINDS:
         p = known[kind]
         for edge in edges(system):
-            at, beyond = (
-                np.asarray(exchange(kind, SIZES, edge * f, n, p).total_s) for f in (1.0, 1.0 + 1e-9)
-            )
+            at, beyond = (np.asarray(exchange(kind, SIZES, edge * f, n, p).total_s) for f in (1.0, 1.0 + 1e-9))
             assert beyond == pytest.approx(at, rel=1e-4), (kind, edge)
         if groups[-1] > domain and kind != "all_to_all":
-            wider = [
-                np.asarray(exchange(kind, SIZES, domain * f, n, p).total_s) for f in (1.0, 2.0, 4.0, 16.0)
-            ]
+            wider = [np.asarray(exchange(kind, SIZES, domain * f, n, p).total_s) for f in (1.0, 2.0, 4.0, 16.0)]
             assert np.all(np.diff(wider, axis=0) >= 0.0), kind
 
 

@@ -69,9 +69,7 @@ def test_more_bytes_or_slower_links_take_longer(kind: Kind, size: float, ranks: 
 @given(kind=kinds, size=sizes, domain=st.sampled_from([2.0, 8.0, 72.0]))
 def test_time_is_continuous_where_a_group_outgrows_its_domain(kind: Kind, size: float, domain: float) -> None:
     n = replace(DGX, domain=domain)
-    assert seconds(kind, size, domain * (1.0 + 1e-9), n) == pytest.approx(
-        seconds(kind, size, domain, n), rel=1e-4
-    )
+    assert seconds(kind, size, domain * (1.0 + 1e-9), n) == pytest.approx(seconds(kind, size, domain, n), rel=1e-4)
 
 
 @given(kind=kinds, size=sizes, domain=st.sampled_from([2.0, 8.0, 72.0]))
@@ -123,11 +121,7 @@ def test_pieces_of_a_large_buffer_are_small_ones() -> None:
     slow = replace(PLAIN, link_share=0.5, pair_share=0.5)
     fast = replace(PLAIN, direct_s=0.0)
     whole, cut = (
-        float(
-            np.asarray(
-                exchange("all_reduce", 2.0 * DIRECT_BYTES, 8.0, DGX, slow, direct=fast, calls=c).total_s
-            )
-        )
+        float(np.asarray(exchange("all_reduce", 2.0 * DIRECT_BYTES, 8.0, DGX, slow, direct=fast, calls=c).total_s))
         for c in (1.0, 4.0)
     )
     assert whole == pytest.approx(2.0 * cut)
@@ -142,9 +136,7 @@ def test_an_eight_rank_nccl_all_reduce_of_half_a_gigabyte() -> None:
 
 
 def test_pieces_have_the_latency_of_each_and_the_bytes_of_all() -> None:
-    one, ten = (
-        exchange("all_gather", 1e8, 8.0, DGX, replace(P, sharpness=1.0), calls=c) for c in (1.0, 10.0)
-    )
+    one, ten = (exchange("all_gather", 1e8, 8.0, DGX, replace(P, sharpness=1.0), calls=c) for c in (1.0, 10.0))
     assert ten.latency_s == pytest.approx(10.0 * np.asarray(one.latency_s))
     assert ten.transfer_s == pytest.approx(np.asarray(one.transfer_s))
 

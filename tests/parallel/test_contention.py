@@ -15,9 +15,7 @@ from chipwise.predict.training.cluster import on_system
 
 DGX = Network(450e9, 8.0, 50e9)
 BOX = Network(31.5e9, 8.0, 6.25e9, wiring=Wiring(trunk=4.0, trunk_bytes_per_s=60e9))
-BRIDGED = replace(
-    BOX, wiring=replace(BOX.wiring, near=2.0, near_bytes_per_s=300e9, near_pair_bytes_per_s=300e9)
-)
+BRIDGED = replace(BOX, wiring=replace(BOX.wiring, near=2.0, near_bytes_per_s=300e9, near_pair_bytes_per_s=300e9))
 
 
 def tree(ratio: float) -> Network:
@@ -79,8 +77,7 @@ def test_an_oversubscribed_tree_slows_groups_that_interleave() -> None:
 def test_an_oversubscribed_tree_slows_an_all_to_all_by_what_leaves_the_leaf() -> None:
     """128 nodes on four leaves: three quarters leave, so that a ratio of 4 leaves a third of each NIC."""
     even, uneven = (
-        dispatch(1e6, 500.0, 1024.0, replace(n, link_bytes_per_s=1e15), FREE).total_s
-        for n in (DGX, tree(4.0))
+        dispatch(1e6, 500.0, 1024.0, replace(n, link_bytes_per_s=1e15), FREE).total_s for n in (DGX, tree(4.0))
     )
     assert float(np.asarray(uneven / even)) == pytest.approx(3.0)
 

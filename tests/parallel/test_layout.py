@@ -8,17 +8,7 @@ import pytest
 from chipwise.parallel.layout import AXIS_SPLIT, REASONS, Layout, Reason, check_layout, illegal, spans
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
-from chipwise.workload.model import (
-    FFN,
-    Dense,
-    Layer,
-    LinearAttention,
-    Mixer,
-    Model,
-    MoE,
-    SelfAttention,
-    StateSpace,
-)
+from chipwise.workload.model import FFN, Dense, Layer, LinearAttention, Mixer, Model, MoE, SelfAttention, StateSpace
 from chipwise.workload.precision import uniform
 
 
@@ -112,9 +102,7 @@ def test_a_runtime_that_pads_fills_up_heads_and_widths_but_not_experts() -> None
 def test_copies_of_experts_fill_up_what_ep_does_not_divide() -> None:
     experts = network(SelfAttention(16, 4, 64), MoE(8, 2, 256))
     assert check_layout(experts, Layout(dp=3.0, ep=3.0), spare=True) is Reason.OK
-    assert (
-        check_layout(experts, Layout(dp=17.0, ep=17.0), spare=True) is Reason.EP_EXPERTS
-    )  # a second copy of all
+    assert check_layout(experts, Layout(dp=17.0, ep=17.0), spare=True) is Reason.EP_EXPERTS  # a second copy of all
 
 
 @pytest.mark.parametrize(
@@ -129,8 +117,6 @@ def test_copies_of_experts_fill_up_what_ep_does_not_divide() -> None:
         (Layout(tp=2.0, dp=8.0, ep=16.0), True, True),
     ],
 )
-def test_whole_experts_alone_may_leave_a_domain_beside_stages(
-    layout: Layout, wide: bool, joined: bool
-) -> None:
+def test_whole_experts_alone_may_leave_a_domain_beside_stages(layout: Layout, wide: bool, joined: bool) -> None:
     assert bool(spans(layout, 8.0, networked=True, wide=wide)) is joined
     assert not bool(spans(Layout(dp=16.0, ep=16.0), 8.0, networked=False, wide=True))

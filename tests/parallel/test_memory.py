@@ -62,9 +62,7 @@ POLICIES = Policies(
 )
 
 
-def held(
-    layout: Layout | None = None, context: float = 1600, capacity: Any = 10 * GB, **changes: Any
-) -> MemoryAccount:
+def held(layout: Layout | None = None, context: float = 1600, capacity: Any = 10 * GB, **changes: Any) -> MemoryAccount:
     policies = replace(POLICIES, **changes)
     return account(shard(network(), layout or Layout()), policies, capacity, context)
 
@@ -146,10 +144,7 @@ def test_adapters_are_held_whole_by_every_rank_of_a_stage() -> None:
 
 
 def weights(layout: Layout, graph: Graph | None = None) -> dict[str, float]:
-    return {
-        i.name.removeprefix("weights: "): float(i.bytes)
-        for i in weight_items(shard(graph or network(), layout))
-    }
+    return {i.name.removeprefix("weights: "): float(i.bytes) for i in weight_items(shard(graph or network(), layout))}
 
 
 def test_weights_of_one_device_are_the_model() -> None:
@@ -188,12 +183,7 @@ def test_a_tied_table_is_needed_at_both_ends() -> None:
 def test_experts_are_divided_over_the_ranks_of_all_replicas() -> None:
     graph = network(ffn=MoE(32, 4, 256))
     whole = weights(Layout(), graph)
-    for layout in (
-        Layout(dp=8.0, ep=8.0),
-        Layout(4.0, 1.0, 2.0, 8.0),
-        Layout(4.0, 1.0, 2.0, 2.0),
-        Layout(8.0),
-    ):
+    for layout in (Layout(dp=8.0, ep=8.0), Layout(4.0, 1.0, 2.0, 8.0), Layout(4.0, 1.0, 2.0, 2.0), Layout(8.0)):
         assert weights(layout, graph)["expert"] == pytest.approx(whole["expert"] / 8)
     assert weights(Layout(dp=8.0, ep=8.0), graph)["attention"] == whole["attention"], "replicated"
 
@@ -239,15 +229,10 @@ def test_verdicts_and_their_edges() -> None:
     exact = MemoryAccount((MemoryItem("weights", 9 * GB),), 10 * GB, one, 1000)
     assert exact.fits()
     assert exact.verdict() is Verdict.FITS, "a tenth is enough"
-    assert exact.also(MemoryItem("more", 1 * GB, where="host")).verdict() is Verdict.FITS, (
-        "the host's is its own"
-    )
+    assert exact.also(MemoryItem("more", 1 * GB, where="host")).verdict() is Verdict.FITS, "the host's is its own"
     assert exact.verdict(0, 0.8) is Verdict.TIGHT
     assert exact.verdict(0, 0.8, 0.85) is Verdict.SHORT
-    assert (
-        replace(exact, items=(MemoryItem("weights", 9.1 * GB),), sequence_bytes=0.5 * GB).verdict()
-        is Verdict.TIGHT
-    )
+    assert replace(exact, items=(MemoryItem("weights", 9.1 * GB),), sequence_bytes=0.5 * GB).verdict() is Verdict.TIGHT
     assert exact.verdict(2) is Verdict.SHORT
     assert exact.short_bytes(2) == 1 * GB
     assert exact.also(MemoryItem("more", 1)).verdict() is Verdict.SHORT
@@ -272,9 +257,7 @@ def test_a_sampler_runs_after_the_layers() -> None:
     """vLLM's logs of 256 sequences that are sorted (pull request 10511 and others): 1.26 GiB of a vocabulary of
     128,256, 1.45 GiB of one of 151,936."""
     for vocab, logged in ((128_256, 1.26), (151_936, 1.45)):
-        model = Model(
-            "toy", "llama", M, vocab, ((L, Layer(SelfAttention(16, 4, 64), PLAIN)),), uniform("bf16")
-        )
+        model = Model("toy", "llama", M, vocab, ((L, Layer(SelfAttention(16, 4, 64), PLAIN)),), uniform("bf16"))
         whole = shard(build(model), Layout())
         told = replace(POLICIES, max_batched_tokens=2048, max_sequences=256, sampler_bytes=40.0)
         assert float(workspace_bytes(whole, told)) / 2**30 == pytest.approx(logged, rel=0.03)

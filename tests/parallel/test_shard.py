@@ -94,9 +94,7 @@ def test_key_value_heads_are_copied_beyond_their_number() -> None:
     assert rank["attention"] * 16 == pytest.approx(whole["attention"]), "query heads are not"
 
 
-@pytest.mark.parametrize(
-    "layout", [Layout(8.0, ep=8.0), Layout(8.0), Layout(8.0, ep=2.0)], ids=["ep", "tp", "both"]
-)
+@pytest.mark.parametrize("layout", [Layout(8.0, ep=8.0), Layout(8.0), Layout(8.0, ep=2.0)], ids=["ep", "tp", "both"])
 def test_experts_are_shared_out_either_way(layout: Layout) -> None:
     assert flops(MIXTURE, layout)["experts"] * 8 == pytest.approx(flops(MIXTURE, Layout())["experts"])
 
@@ -219,9 +217,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(
-    "step", [STEP, prefill(1, 300), STEP + prefill(1, 300)], ids=["decode", "prefill", "mixed"]
-)
+@pytest.mark.parametrize("step", [STEP, prefill(1, 300), STEP + prefill(1, 300)], ids=["decode", "prefill", "mixed"])
 def test_the_list_depends_on_model_and_phase_alone(name: str, step: Step) -> None:
     graph = MODELS[name]()
     lists = [
@@ -249,11 +245,7 @@ def test_layouts_as_arrays_equal_one_by_one(name: str) -> None:
         for (n, a), (m, b) in zip(ops, alone.ops(STEP), strict=True):
             assert (at(n), at(a.flops), at(a.bytes)) == (float(m), float(b.flops), float(b.bytes))
         for (n, c), (m, d) in zip(exchanges, alone.comms(STEP), strict=True):
-            assert (at(n), at(c.payload_bytes), at(c.ranks)) == (
-                float(m),
-                float(d.payload_bytes),
-                float(d.ranks),
-            )
+            assert (at(n), at(c.payload_bytes), at(c.ranks)) == (float(m), float(d.payload_bytes), float(d.ranks))
 
 
 def test_ranks_with_copies_of_experts_share_the_work_evenly() -> None:

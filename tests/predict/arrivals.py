@@ -43,9 +43,7 @@ class Engine:
 
     def open(self, arrivals_s: Array, outputs: Array, prompt_s: Array) -> tuple[Array, Array]:
         """(TTFT, TPOT) of requests that arrive when they are told to; `outputs` count the first token."""
-        return self._run(
-            [(float(at), i) for i, at in enumerate(arrivals_s)], outputs, prompt_s, clients=False
-        )
+        return self._run([(float(at), i) for i, at in enumerate(arrivals_s)], outputs, prompt_s, clients=False)
 
     def closed(self, clients: int, outputs: Array, prompt_s: Array) -> tuple[Array, Array]:
         """The same of clients that each send the next request when their last has ended: requests count from then."""

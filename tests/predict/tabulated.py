@@ -38,9 +38,7 @@ def toy(
     return parts_of
 
 
-def requests(
-    prompt: Real = 1000.0, output: Real = 200.0, budget: Real = 8000.0, spread: Real = 1.0
-) -> Requests:
+def requests(prompt: Real = 1000.0, output: Real = 200.0, budget: Real = 8000.0, spread: Real = 1.0) -> Requests:
     """Requests without a prefix cache."""
     context = np.asarray(prompt) + 0.5 * np.asarray(output)
     return Requests(prompt, output, prompt, prompt, prompt, context, context, 0.0, budget, spread)
@@ -78,6 +76,4 @@ def engines(
     found = Engines(passes, column(replicas), column(ranks), column(coupled), column(stages), column(limit))
     if workers is None:
         return found
-    return replace(
-        found, prompts=passes, prompt_servers=column(workers)[:, None], transfer_s=column(transfer_s)
-    )
+    return replace(found, prompts=passes, prompt_servers=column(workers)[:, None], transfer_s=column(transfer_s))

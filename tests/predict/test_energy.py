@@ -104,12 +104,9 @@ def test_chips_are_in_the_smallest_machine_that_holds_them(name: str, chips: int
 
 
 @pytest.mark.parametrize(
-    ("model", "chip", "most_w"),
-    [("llama-3.1-8b", "gb10-dgx-spark", 240.0), ("llama-3.1-8b", "rtx-4090", 850.0)],
+    ("model", "chip", "most_w"), [("llama-3.1-8b", "gb10-dgx-spark", 240.0), ("llama-3.1-8b", "rtx-4090", 850.0)]
 )
-def test_plugs_deliver_what_chips_draw_and_less_than_the_supply_gives(
-    model: str, chip: str, most_w: float
-) -> None:
+def test_plugs_deliver_what_chips_draw_and_less_than_the_supply_gives(model: str, chip: str, most_w: float) -> None:
     asked = EstimateRequest(model=model, chip=chip, concurrency=1.0, in_="1000", out="300")
     plan = asked.report().plans[0]
     e = plan.energy

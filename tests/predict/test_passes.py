@@ -62,9 +62,7 @@ def spread(**lengths: float) -> Workload:
 # ---------------------------------------------------------------- what passes hold
 
 
-@pytest.mark.parametrize(
-    "model", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"]
-)
+@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"])
 def test_parts_add_up_to_the_step(model: str) -> None:
     chip = get_chip("h200-sxm-141gb")
     device, numbers = Device.of(chip), shipped_parameters()
@@ -104,12 +102,7 @@ def test_the_host_starts_every_kernel_of_a_prompt() -> None:
 
     small, dense, latent = prefill(1.0, 64.0), "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
     # eight kernels a layer in pieces, more where ranks meet; models with latent attention are never captured
-    assert (
-        32 * 8 * 5e-5
-        < seconds(dense, small, Layout())
-        < seconds(dense, small, Layout(tp=2.0))
-        < 32 * 12 * 5e-5
-    )
+    assert 32 * 8 * 5e-5 < seconds(dense, small, Layout()) < seconds(dense, small, Layout(tp=2.0)) < 32 * 12 * 5e-5
     assert 61 * 20 * 1e-4 < seconds(latent, small, Layout(tp=8.0)) < 61 * 35 * 1e-4
     assert seconds(dense, decode(1.0, 64.0), Layout()) < 32 * 8 * 5e-5 + overheads.iteration_s
 
@@ -119,9 +112,7 @@ def test_a_toy_by_hand() -> None:
     assert p.decode_s[0] == pytest.approx(BASE_S + SEQUENCE_S * BATCHES)
     assert p.added_s[0, :, 0] == pytest.approx(1000 * TOKEN_S)
     assert p.added_s[0, :, 1] == pytest.approx(4000 * TOKEN_S)
-    assert p.prompt_s[0] == pytest.approx(
-        [BASE_S + 1000 * TOKEN_S, BASE_S + 4000 * TOKEN_S, BASE_S + 1000 * TOKEN_S]
-    )
+    assert p.prompt_s[0] == pytest.approx([BASE_S + 1000 * TOKEN_S, BASE_S + 4000 * TOKEN_S, BASE_S + 1000 * TOKEN_S])
 
 
 def test_prompts_in_passes_of_their_own_pay_for_the_weights() -> None:
@@ -199,9 +190,7 @@ def test_the_yield_of_speculation() -> None:
     assert verification(8.0, 100.0, 3).tokens == 32
 
 
-@pytest.mark.parametrize(
-    ("tokens", "acceptance"), [(0, 0.5), (65, 0.5), (2, -0.1), (2, 1.1), (2, float("nan"))]
-)
+@pytest.mark.parametrize(("tokens", "acceptance"), [(0, 0.5), (65, 0.5), (2, -0.1), (2, 1.1), (2, float("nan"))])
 def test_speculation_that_cannot_be(tokens: int, acceptance: float) -> None:
     with pytest.raises(UsageError):
         Speculation(tokens, acceptance)
@@ -283,9 +272,7 @@ MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "openai/gpt-oss-120b"
         ("sn40l", "sambanova", 0.01),
     ],
 )
-def test_between_grid_points_passes_are_close_to_linear(
-    model: str, chip: str, runtime: str, most: float
-) -> None:
+def test_between_grid_points_passes_are_close_to_linear(model: str, chip: str, runtime: str, most: float) -> None:
     numbers, hardware = shipped_parameters(), get_chip(chip)
     sharded = shard(build(load_model(find_config(model))), Layout(4.0))
     costs = numbers.cost(hardware.family, runtime, [hardware]).take(np.array(0))

@@ -14,16 +14,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.collective import Kind
 from chipwise.parallel.layout import ONE, Spread
-from chipwise.predict.pipeline import (
-    SHOWN,
-    Hardware,
-    Pace,
-    account,
-    flash_attention,
-    held_by,
-    seconds,
-    stage_times,
-)
+from chipwise.predict.pipeline import SHOWN, Hardware, Pace, account, flash_attention, held_by, seconds, stage_times
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -37,9 +28,7 @@ def hardware(name: str = HOPPER, **more: object) -> Hardware:
     return Hardware(Device.of(chip), costs, numbers.overheads(chip.family, "any"), **more)  # type: ignore[arg-type]
 
 
-def transformer(
-    tokens: float, width: float, layers: float, batch: float = 1.0
-) -> tuple[tuple[float, Op], ...]:
+def transformer(tokens: float, width: float, layers: float, batch: float = 1.0) -> tuple[tuple[float, Op], ...]:
     """Layers of a DiT or of BERT: four matrices, attention without a mask, norms."""
     rows = batch * tokens
     return (
@@ -100,11 +89,7 @@ def test_a_host_shows_only_where_it_is_slower_than_the_device() -> None:
         (pointwise(64.0, 2.0), {"pointwise": 0.25}, 0.25),
         (pointwise(64.0, 2.0, name="layer_norm"), {"pointwise": 0.25, "layer_norm": 1.0}, 1.0),
         (replace(pointwise(64.0, 2.0, name="rms_norm"), launches=4.0), {"pointwise": 0.25}, 4 * 8 * 0.25),
-        (
-            replace(pointwise(64.0, 2.0), launches=9.0, dims={"elements": 64.0, "apart": 1.0}),
-            {"pointwise": 0.25},
-            9.0,
-        ),
+        (replace(pointwise(64.0, 2.0), launches=9.0, dims={"elements": 64.0, "apart": 1.0}), {"pointwise": 0.25}, 9.0),
     ],
 )
 def test_a_host_starts_what_modules_of_python_call(op: Op, starts: dict[str, float], units: float) -> None:
@@ -120,9 +105,7 @@ def test_a_factor_multiplies_its_part_alone() -> None:
     assert more - base == pytest.approx(2.0 * conv_s, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "spread", [Spread(cfg=2), Spread(ulysses=4), Spread(cp=2), Spread(tp=4), Spread(pp=2)]
-)
+@pytest.mark.parametrize("spread", [Spread(cfg=2), Spread(ulysses=4), Spread(cp=2), Spread(tp=4), Spread(pp=2)])
 def test_devices_share_the_denoiser_and_exchange(spread: Spread) -> None:
     alone, shared = (stage_times(diffusion(), hardware(), s) for s in (ONE, spread))
     work = [sum(s[1].of(part) for part in ("gemm", "attention", "pointwise")) for s in (alone, shared)]
@@ -163,9 +146,7 @@ def test_training_sums_gradients_and_updates_all_parameters_everywhere() -> None
 
 def test_weights_that_wait_on_the_host_are_copied() -> None:
     link = hardware(host_bytes_per_s=64e9)
-    kept, moved, each = (
-        stage_times(diffusion(), link, offload=way)[1] for way in ("none", "model", "sequential")
-    )
+    kept, moved, each = (stage_times(diffusion(), link, offload=way)[1] for way in ("none", "model", "sequential"))
     assert "offload" not in kept.parts
     assert each.of("offload") == pytest.approx(20 * moved.of("offload"))
     sizes = [account(diffusion(), offload=way).total_bytes for way in ("none", "model", "sequential")]  # type: ignore[arg-type]
@@ -189,11 +170,7 @@ def test_activations_kept_in_fp32_are_narrowed_and_widened_around_products() -> 
     def parts(rows: float, *, widens: bool) -> dict[str, float]:
         ops = ((1.0, gemm(rows, 1024, 1024)), (1.0, pointwise(rows * 1024, 2.0)))
         found = stage_times(Pipeline("x", (Stage("x", ops),)), hardware(widens=widens))[0]
-        return {
-            "gemm": found.of("gemm"),
-            "pointwise": found.of("pointwise"),
-            "launches": float(found.launches),
-        }
+        return {"gemm": found.of("gemm"), "pointwise": found.of("pointwise"), "launches": float(found.launches)}
 
     plain, wide, few = parts(65536.0, widens=False), parts(65536.0, widens=True), parts(1.0, widens=True)
     assert wide["gemm"] == plain["gemm"]
@@ -217,15 +194,11 @@ def test_fp32_convolutions_take_tf32_units_where_the_software_does() -> None:
     conv = convolution(32, 256, 256, 56 * 56, 56 * 56, 9)
     wide = replace(conv, compute="fp32", weight="fp32")
     one = Pipeline("x", (Stage("x", ((1.0, wide),)),))
-    plain, faster = (
-        stage_times(one, hardware("a100-sxm4-80gb", tf32_conv=t))[0].of("conv") for t in (False, True)
-    )
+    plain, faster = (stage_times(one, hardware("a100-sxm4-80gb", tf32_conv=t))[0].of("conv") for t in (False, True))
     assert faster < 0.5 * plain
 
 
-@pytest.mark.parametrize(
-    "name", [HOPPER, "mi300x", "m2-ultra", "gaudi2", "tpu-v5e", "trainium1", "xeon-8480plus"]
-)
+@pytest.mark.parametrize("name", [HOPPER, "mi300x", "m2-ultra", "gaudi2", "tpu-v5e", "trainium1", "xeon-8480plus"])
 def test_convolutions_on_every_family(name: str) -> None:
     """More channels are never faster, nothing beats the peak, and depthwise filters do not pay for empty tiles."""
     link = hardware(name)
@@ -282,16 +255,12 @@ def test_slow_products_hide_softmax_better_than_fast_ones() -> None:
     ("kernel", "filters", "dtype", "more"),
     [(9, 1, "bf16", 2.0), (1, 1, "bf16", 0.0), (9, 64, "bf16", 0.0), (9, 1, "fp32", 0.0)],
 )
-def test_planes_are_turned_round_for_products_of_16_bits(
-    kernel: int, filters: int, dtype: str, more: float
-) -> None:
+def test_planes_are_turned_round_for_products_of_16_bits(kernel: int, filters: int, dtype: str, more: float) -> None:
     """Tensors are read and written once more, but of filters that are plain products, grouped, or of fp32."""
     kind = FORMATS[dtype]
     op = convolution(16, 64, 64, 56.0 * 56, 56.0 * 56, kernel, kind, kind, groups=filters)
     pipeline = Pipeline("x", (Stage("x", ((1.0, op),)),))
-    plain, turned = (
-        stage_times(pipeline, hardware("v100-sxm2-16gb", turns=turns))[0] for turns in (False, True)
-    )
+    plain, turned = (stage_times(pipeline, hardware("v100-sxm2-16gb", turns=turns))[0] for turns in (False, True))
     assert turned.of("conv") == pytest.approx(plain.of("conv"))
     assert turned.launches == plain.launches
     least = more * float(op.activation_bytes) / float(hardware("v100-sxm2-16gb").device.memory_bytes_per_s)

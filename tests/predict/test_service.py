@@ -130,9 +130,7 @@ def test_a_prompt_takes_no_less_than_the_host_that_starts_it() -> None:
     any_ = 1.0 - np.exp(-m)
     assert p.tpot_s[0, 0] - plain.tpot_s[0, 0] == pytest.approx(any_ * (starts_s - BASE_S - A))
     waited = p.cost.exposed["host"] * p.tokens_per_s
-    assert waited[0, 0] == pytest.approx(
-        any_ * (starts_s - BASE_S - A) / p.tpot_s[0, 0] * 200 / 199, rel=1e-3
-    )
+    assert waited[0, 0] == pytest.approx(any_ * (starts_s - BASE_S - A) / p.tpot_s[0, 0] * 200 / 199, rel=1e-3)
     # a pass that decodes beside its prompt is started once for both
     beside = engines(replace(table(), starts=starts_s)).under(PLAIN).at(row(m))
     riding = under().at(row(m))
@@ -318,11 +316,7 @@ def any_engines(draw: st.DrawFn) -> tuple[Loads, float]:
     output = draw(st.sampled_from([1.0, 2.0, 3.0, 7.5, 60.0, 400.0, 4096.0]))
     budget = draw(st.sampled_from([300.0, 2048.0, 16384.0]))
     asked = requests(draw(st.floats(20.0, 2e4)), output, budget, draw(st.floats(1.0, 3.0)))
-    parts = toy(
-        draw(st.floats(1e-4, 0.1)),
-        draw(st.floats(0.0, 1e-3)),
-        draw(st.floats(1e-7, 1e-3)),
-    )
+    parts = toy(draw(st.floats(1e-4, 0.1)), draw(st.floats(0.0, 1e-3)), draw(st.floats(1e-7, 1e-3)))
     passes = table(asked, alone=draw(st.booleans()), parts_of=parts)
     ranks = draw(st.sampled_from([1.0, 3.0]))
     built = {

@@ -38,9 +38,7 @@ def seconds(layout: Layout, step, device=H100, graph=LLAMA) -> float:  # type: i
 def test_one_device_is_operators_and_host() -> None:
     step = decode(16, 1000)
     cost = step_cost(shard(LLAMA, Layout()), step, H100, EFFICIENCY, OVERHEADS)
-    operators = sum(
-        float(n * time(op, H100, EFFICIENCY).total_s) for n, op in shard(LLAMA, Layout()).ops(step)
-    )
+    operators = sum(float(n * time(op, H100, EFFICIENCY).total_s) for n, op in shard(LLAMA, Layout()).ops(step))
     host = OVERHEADS.iteration_s + 16 * OVERHEADS.sequence_s
     assert cost.exposed["network"] == 0
     assert cost.exposed["host"] == pytest.approx(host)
@@ -108,9 +106,7 @@ def test_links_wired_chip_to_chip_are_slow_in_pairs() -> None:
     step = prefill(1, 4096)
 
     def network(tp: float, device: Device) -> float:
-        return float(
-            step_cost(shard(LLAMA, Layout(tp)), step, device, EFFICIENCY, OVERHEADS).exposed["network"]
-        )
+        return float(step_cost(shard(LLAMA, Layout(tp)), step, device, EFFICIENCY, OVERHEADS).exposed["network"])
 
     assert network(8.0, mesh) == pytest.approx(network(8.0, H100))
     assert network(2.0, mesh) > 5 * network(2.0, H100)
@@ -131,11 +127,7 @@ def test_more_of_anything_takes_longer(graph) -> None:  # type: ignore[no-untype
         return np.asarray(step_cost(sharded, step, H100, EFFICIENCY, OVERHEADS).total_s)
 
     doubling = 2.0 ** np.arange(12)
-    for seconds_ in (
-        total(decode(doubling, 1000)),
-        total(decode(8, 16 * doubling)),
-        total(prefill(1, 8 * doubling)),
-    ):
+    for seconds_ in (total(decode(doubling, 1000)), total(decode(8, 16 * doubling)), total(prefill(1, 8 * doubling))):
         assert np.all(np.diff(seconds_) > 0)
     assert total(decode(8, 1000) + prefill(1, 500)) > total(decode(8, 1000))
 
@@ -151,9 +143,7 @@ def test_layouts_devices_and_steps_broadcast() -> None:
     layout = Layout(np.array([[1.0], [4.0]]), np.array([[1.0], [2.0]]), 1.0, 1.0)
     batch = np.array([1.0, 7.0, 64.0])
     together = np.asarray(
-        step_cost(
-            shard(MIXTURE, layout), decode(batch, 500), Device.stack(devices), EFFICIENCY, OVERHEADS
-        ).total_s
+        step_cost(shard(MIXTURE, layout), decode(batch, 500), Device.stack(devices), EFFICIENCY, OVERHEADS).total_s
     )
     assert together.shape == (2, 3)
     for i, one in enumerate((Layout(), Layout(4.0, 2.0))):

@@ -78,17 +78,14 @@ def test_few_tokens_beside_long_prompts(outputs: int, at_once: int, rho: float) 
     prompt_s, base_s = 57e-3, 2.5e-3
     lengths = Lengths(1000.0, float(outputs))
     passes = table(
-        requests(1000.0, lengths.output_tokens, 1000.0 * at_once),
-        parts_of=toy(base_s, SEQUENCE_S, prompt_s / 1000),
+        requests(1000.0, lengths.output_tokens, 1000.0 * at_once), parts_of=toy(base_s, SEQUENCE_S, prompt_s / 1000)
     )
     rates = rho / prompt_s * np.array([[0.95, 1.0, 1.05]])
     said = tails(engines(passes).under(Service(0.0)).open(rates).each(lambda v: v[0]), lengths, at=1)
     rng = np.random.default_rng(1)
     size = 20_000
     arrivals = np.cumsum(rng.exponential(prompt_s / rho, size))
-    _, tpot = Engine(base_s, SEQUENCE_S, at_once).open(
-        arrivals, np.full(size, outputs), np.full(size, prompt_s)
-    )
+    _, tpot = Engine(base_s, SEQUENCE_S, at_once).open(arrivals, np.full(size, outputs), np.full(size, prompt_s))
     found = [float(said.tpot_s[q][0]) for q in (0.5, 0.95, 0.99)]
     assert 0.0 < found[0] <= found[1] <= found[2]
     # counts of prompts step: a quantile lies between those of a little more and of a little fewer requests
@@ -105,13 +102,10 @@ def test_few_tokens_beside_long_prompts(outputs: int, at_once: int, rho: float) 
     share=st.floats(0.001, 0.99),
 )
 @settings(max_examples=200, deadline=None)
-def test_quantiles_are_in_order(
-    prompt: float, output: float, cv: float, at_once: float, share: float
-) -> None:
+def test_quantiles_are_in_order(prompt: float, output: float, cv: float, at_once: float, share: float) -> None:
     lengths = Lengths(prompt, output, prompt_cv=cv, output_cv=cv)
     passes = table(
-        requests(prompt, output, prompt * at_once, 1.0 + cv * cv),
-        parts_of=toy(BASE_S, SEQUENCE_S, PROMPT_S / 1000),
+        requests(prompt, output, prompt * at_once, 1.0 + cv * cv), parts_of=toy(BASE_S, SEQUENCE_S, PROMPT_S / 1000)
     )
     rates = share / (PROMPT_S / 1000 * prompt) * np.array([[0.9, 1.0, 1.1]])
     p = engines(passes).under(Service(0.02)).open(rates).each(lambda v: v[0])

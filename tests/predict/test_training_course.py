@@ -112,14 +112,10 @@ def test_as_many_servers_are_up_as_in_a_recorded_fleet(truth: Path) -> None:
         steps = np.zeros(35_000)
         for e in events:
             if e["node_id"] == node:
-                steps[min(int(e["event_time"] * 100.0), 34_999) :] += (
-                    1 if e["event_type"] == "fault_start" else -1
-                )
+                steps[min(int(e["event_time"] * 100.0), 34_999) :] += 1 if e["event_type"] == "fault_start" else -1
         away += steps > 0
     away = away[:34_898]
-    assert 1.0 - away.mean() / 400 == pytest.approx(
-        1.0 - at.chips / f.chip_mtbf_h * f.repair_h / 400, abs=0.005
-    )
+    assert 1.0 - away.mean() / 400 == pytest.approx(1.0 - at.chips / f.chip_mtbf_h * f.repair_h / 400, abs=0.005)
     random = replace(f, scatter=1.0)
     for k in (5, 10, 15, 20, 30):
         recorded = float(np.mean(away <= k))
@@ -132,7 +128,5 @@ def test_a_ramp_grows_evenly_and_evaluation_adds_its_share() -> None:
     grown = Phase("ramp", 1e9, 256, 4096).batches(1024)
     assert sum(grown) / len(grown) == pytest.approx((256 + 1024) / 2)
     assert list(grown) == sorted(grown)
-    plain, watched = (
-        course_of(Failures(), CheckpointStore(), replace(LLAMA, evaluation=e)) for e in (0.0, 0.02)
-    )
+    plain, watched = (course_of(Failures(), CheckpointStore(), replace(LLAMA, evaluation=e)) for e in (0.0, 0.02))
     assert watched.good == pytest.approx(plain.good / 1.02)

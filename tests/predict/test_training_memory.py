@@ -21,9 +21,7 @@ from chipwise.predict.training.values import Adapters, Recipe, TrainSpread
 from chipwise.search.training_space import SCHEDULES
 
 GPT = plain(32, 4096, 32, 16384, 51200, tied=False)
-DEEP = TrainSpread(
-    tp=2.0, pp=4.0, dp=2.0, micro_batch=1.0, global_batch=32.0, seq=2048.0, zero=1.0, shard=2.0
-)
+DEEP = TrainSpread(tp=2.0, pp=4.0, dp=2.0, micro_batch=1.0, global_batch=32.0, seq=2048.0, zero=1.0, shard=2.0)
 RAW = MemoryRates(0.0, 1.0, 1.0)
 WIDE = replace(GPT, vocab=512000.0)
 
@@ -76,9 +74,7 @@ def test_logits_join_what_the_last_stage_holds() -> None:
     s = scheduled("gpipe")
     last = stage_memory(GPT, s, Recipe(), RAW)[-1]
     first = stage_memory(GPT, s, Recipe(), RAW)[0]
-    assert float(np.asarray(last.of("activations"))) == pytest.approx(
-        float(np.asarray(first.of("activations")))
-    )
+    assert float(np.asarray(last.of("activations"))) == pytest.approx(float(np.asarray(first.of("activations"))))
     assert float(np.asarray(last.of("logits"))) == 6.0 * 2048.0 * 51200.0 / 2.0
     assert float(np.asarray(first.of("logits"))) == 0.0
 
@@ -139,9 +135,7 @@ def test_frozen_tables_stay_in_16_bit() -> None:
     s = TrainSpread(global_batch=1.0, seq=128.0, zero=0.0, adapter=0.01)
     use = memory_use(GPT, s, Recipe(frozen_bytes=0.53), RAW)
     tables = 2.0 * float(GPT.table_params)
-    assert float(np.asarray(use.of("weights"))) == pytest.approx(
-        0.53 * (float(GPT.params) - tables) + 2.0 * tables
-    )
+    assert float(np.asarray(use.of("weights"))) == pytest.approx(0.53 * (float(GPT.params) - tables) + 2.0 * tables)
 
 
 def test_adapters_have_the_parameters_that_peft_counts() -> None:

@@ -63,11 +63,7 @@ def test_networks_have_a_usual_objective() -> None:
     assert usual_objective("finetune", causal=True) == "next-token"
     assert usual_objective("train", causal=False) == "masked"
     assert usual_objective("finetune", causal=False) == "contrastive"
-    for given, task, causal in (
-        ("masked", "train", True),
-        ("dpo", "finetune", False),
-        ("dpo", "train", True),
-    ):
+    for given, task, causal in (("masked", "train", True), ("dpo", "finetune", False), ("dpo", "train", True)):
         with pytest.raises(UsageError):
             objective_of(given, task, causal=causal)
     with pytest.raises(UnknownNameError, match="dpo"):

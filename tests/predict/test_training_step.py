@@ -37,15 +37,7 @@ IDEAL = Efficiency(dict.fromkeys(DTYPES, 1.0), 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0
 CHIP = Device.of(get_chip("h100-sxm5-80gb"))
 KERNELS = TrainKernels(CHIP, shipped_parameters().efficiency("simt", "any"))
 ONE = TrainSpread(global_batch=8.0, seq=4096.0, zero=0.0)
-PERFECT = TrainRates(
-    linear=1.0,
-    core=1.0,
-    memory=1.0,
-    host_s=0.0,
-    moe_host_s=0.0,
-    step_s=0.0,
-    straggle=0.0,
-)
+PERFECT = TrainRates(linear=1.0, core=1.0, memory=1.0, host_s=0.0, moe_host_s=0.0, step_s=0.0, straggle=0.0)
 
 
 USUAL = TrainRates()
@@ -129,9 +121,7 @@ def test_what_is_run_again_stops_before_the_last_product_of_a_layer() -> None:
     """No gradient reads what the down projection writes: 14,336 x 4,096 of a layer's products are not run again."""
     full = replace(ONE, full=1.0)
     work = work_of(LLAMA, full, Recipe(), KERNELS)
-    whole, stops = (
-        step_time(LLAMA, full, H100, Recipe(stops=flag), PERFECT, work).compute_s for flag in (0.0, 1.0)
-    )
+    whole, stops = (step_time(LLAMA, full, H100, Recipe(stops=flag), PERFECT, work).compute_s for flag in (0.0, 1.0))
     down = price(gemm(4096.0, 4096.0, 14336.0), CHIP, KERNELS.numbers).total_s
     assert float(whole - stops) == pytest.approx(8 * 32 * float(np.asarray(down)))
     kept = step_time(LLAMA, ONE, H100, Recipe(stops=1.0), PERFECT, work_of(LLAMA, ONE, Recipe(), KERNELS))
@@ -217,9 +207,7 @@ def test_activations_of_korthikanti(
 
 def test_zero_cuts_state_in_order() -> None:
     s = TrainSpread(dp=64.0, global_batch=64.0, shard=64.0)
-    totals = [
-        sum(float(x) for x in state_bytes(LLAMA, replace(s, zero=z), Recipe())) for z in (0.0, 1.0, 2.0, 3.0)
-    ]
+    totals = [sum(float(x) for x in state_bytes(LLAMA, replace(s, zero=z), Recipe())) for z in (0.0, 1.0, 2.0, 3.0)]
     assert totals == sorted(totals, reverse=True)
     assert totals[0] == pytest.approx(18.0 * float(LLAMA.params), rel=0.01)
 
@@ -254,9 +242,7 @@ def test_goodput_by_hand() -> None:
     """100 chips of 1,000 h: a failure every 36,000 s loses half of 1,000 + 200 s and a restart of 600 s; a sixth of the
     rest goes into saving."""
     lost = (600.0 + 600.0) / 36_000.0
-    assert float(goodput(100.0, 1000.0, 200.0, 600.0, 1000.0)) == pytest.approx(
-        (1.0 - lost) * 1000.0 / 1200.0
-    )
+    assert float(goodput(100.0, 1000.0, 200.0, 600.0, 1000.0)) == pytest.approx((1.0 - lost) * 1000.0 / 1200.0)
 
 
 def test_clusters_come_from_the_catalogue() -> None:

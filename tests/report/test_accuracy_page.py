@@ -10,9 +10,7 @@ from chipwise.report.accuracy import HEAD, write_section
 
 
 def found(suite: str, who: str, where: str, ratio: float, count: int = 6) -> Validation:
-    rows = Residuals.of(
-        range(count), ratio, 1.0, low=0.5, high=1.5, metric="tpot_s of users", reader=who, where=where
-    )
+    rows = Residuals.of(range(count), ratio, 1.0, low=0.5, high=1.5, metric="tpot_s of users", reader=who, where=where)
     validation = Validation(suite, "How.", {"all": rows.summaries()}).shown(rows)
     return replace(validation, command=f"chipwise validate {suite}")
 
@@ -42,9 +40,7 @@ def test_the_first_screen_is_of_all_sections(tmp_path: Path) -> None:
 
 def test_reasons_that_were_looked_into_are_told(tmp_path: Path) -> None:
     path = tmp_path / "accuracy.md"
-    write_section(
-        found("one", "intel gaudi, experts, stock", "Mixtral-8x7B-v0.1 on gaudi2, x", 1.5), str(path)
-    )
+    write_section(found("one", "intel gaudi, experts, stock", "Mixtral-8x7B-v0.1 on gaudi2, x", 1.5), str(path))
     assert "every expert runs for every token" in screen(path)
 
 

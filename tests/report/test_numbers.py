@@ -32,12 +32,7 @@ def test_no_exponents() -> None:
 
 @pytest.mark.parametrize(
     ("chip", "fp8", "int8"),
-    [
-        ("tpu-v5p", "459", "918"),
-        ("tpu-v5e", "-", "394"),
-        ("b300-sxm", "4,500", "153.5"),
-        ("mi455x", "20,130", "-"),
-    ],
+    [("tpu-v5p", "459", "918"), ("tpu-v5e", "-", "394"), ("b300-sxm", "4,500", "153.5"), ("mi455x", "20,130", "-")],
 )
 def test_floating_point_and_integers_are_apart(chip: str, fp8: str, int8: str) -> None:
     table = chips_view((get_chip(chip),))

@@ -116,11 +116,7 @@ def test_csv_numbers_the_records_of_a_list() -> None:
     levels = [{"name": "L2", "bytes": 2.0}, {"name": "HBM", "bytes": 1.0}]
     text = shown(
         "csv",
-        Table(
-            ("chip",),
-            [("a",), ("b",)],
-            records=[{"chip": "a", "levels": levels}, {"chip": "b", "levels": []}],
-        ),
+        Table(("chip",), [("a",), ("b",)], records=[{"chip": "a", "levels": levels}, {"chip": "b", "levels": []}]),
     )
     first, second = csv.DictReader(io.StringIO(text))
     assert list(first) == ["chip", "levels.0.name", "levels.0.bytes", "levels.1.name", "levels.1.bytes"]
@@ -129,12 +125,7 @@ def test_csv_numbers_the_records_of_a_list() -> None:
 
 
 RATE = Column("rate", "time_s.mid", lambda s: f"{1 / s:.0f}/s", right=True, spare=1)
-NAMED = (
-    Column("name", "name"),
-    RATE,
-    Column("", "tags", short="tags"),
-    Column("note", lambda p: None, prose=True),
-)
+NAMED = (Column("name", "name"), RATE, Column("", "tags", short="tags"), Column("note", lambda p: None, prose=True))
 
 
 def test_a_table_follows_from_columns_that_are_declared_once() -> None:

@@ -141,9 +141,7 @@ def test_values_stand_below_each_other() -> None:
     assert first.index("figure1") == second.index("figure1")
 
 
-CELL = st.lists(st.text(st.characters(categories=("L", "N")), min_size=1, max_size=9), max_size=4).map(
-    " ".join
-)
+CELL = st.lists(st.text(st.characters(categories=("L", "N")), min_size=1, max_size=9), max_size=4).map(" ".join)
 
 
 @given(
@@ -157,9 +155,7 @@ def test_any_table_keeps_its_words(rows: list[tuple[str, ...]], width: int) -> N
 
 def test_a_block_begins_with_what_tells_it_from_others() -> None:
     names = ("chip", "scaling", "chips", *(f"figure{i}" for i in range(9)))
-    rows = [
-        ("h100", kind, count, *["1,000,000"] * 9) for kind in ("strong", "weak") for count in ("64", "128")
-    ]
+    rows = [("h100", kind, count, *["1,000,000"] * 9) for kind in ("strong", "weak") for count in ("64", "128")]
     lines = Table(names, rows).text(80).splitlines()
     assert [line for line in lines if line.startswith("h100")] == [
         f"h100   {kind}   {count}" for kind in ("strong", "weak") for count in ("64", "128")

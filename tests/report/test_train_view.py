@@ -10,16 +10,7 @@ import pytest
 from chipwise.api.train_course import Wanted
 from chipwise.predict.training.course import CheckpointStore, Course, CourseSite, Failures, course_of
 from chipwise.report.diff import leaves
-from chipwise.report.training import (
-    OVERHEADS,
-    duration,
-    kept,
-    layout_views,
-    overhead,
-    scaling_view,
-    taking,
-    train_view,
-)
+from chipwise.report.training import OVERHEADS, duration, kept, layout_views, overhead, scaling_view, taking, train_view
 from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -142,17 +133,13 @@ def test_efficiency_above_one_says_against_what_and_why() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("chip", "apart"), [("tpu-v6e", "fabric"), ("gaudi3", "fabric"), ("a100", "network")]
-)
+@pytest.mark.parametrize(("chip", "apart"), [("tpu-v6e", "fabric"), ("gaudi3", "fabric"), ("a100", "network")])
 def test_shares_and_gains_name_one_resource(chip: str, apart: str) -> None:
     """10 % more of what takes a share s of the step, and of nothing else, gives about s x (1 - 1 / 1.1)."""
     pins = {"tp": 1, "pp": 1, "zero": 3, "shard": 512} if apart == "network" else {"tp": 8, "pp": 1}
     plan = train_plan("meta-llama/Llama-3.1-70B", chips=(chip,), counts=(512,), layout=pins).plans[0]
     told = plan.why[-1].split("tokens/s: ")[1]
-    gains = {
-        name: float(text.rstrip("%")) / 100 for name, text in (p.rsplit(" ", 1) for p in told.split(", "))
-    }
+    gains = {name: float(text.rstrip("%")) / 100 for name, text in (p.rsplit(" ", 1) for p in told.split(", "))}
     assert set(gains) <= set(plan.shares)
     assert sum(plan.shares.values()) == pytest.approx(1.0)
     for name in ("fabric", "network"):
@@ -204,9 +191,7 @@ def test_one_layout_is_shown_in_full_and_typed_again() -> None:
     tops = [sum(v for k, v in r.items() if k != "stage") for r in memory.records or ()]
     assert max(tops) == pytest.approx(plan.memory_bytes)
     typed = dict(part.split("=") for part in kept(plan.layout).split(","))
-    again = train_plan(
-        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(256,), tokens=1e11, layout=typed
-    ).plans[0]
+    again = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(256,), tokens=1e11, layout=typed).plans[0]
     assert (again.layout, again.step_s) == (plan.layout, plan.step_s)
 
 
@@ -221,11 +206,7 @@ def test_plans_in_tight_memory_are_marked_where_both_limits_are_told() -> None:
     """88 % is aimed at, 95 % is the limit; between them a plan is tight, in the table as in the record."""
     layout = {"tp": 4, "pp": 4, "micro_batch": 9, "recompute": "none", "offload": 0, "stash": 0}
     report = train_plan(
-        "meta-llama/Llama-3.1-70B",
-        chips=("h100",),
-        counts=(64,),
-        layout=layout,
-        memory={"optimizer": "adamw"},
+        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(64,), layout=layout, memory={"optimizer": "adamw"}
     )
     plan, view = report.plans[0], train_view(report)
     assert plan.verdict == "tight"

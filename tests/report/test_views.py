@@ -155,8 +155,7 @@ def test_the_glossary_explains_what_the_tables_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "word",
-    ["HFU", "ZeRO", "FSDP", "stragglers", "virtual stages", "gathered K/V", "offload", "bubble", "recompute"],
+    "word", ["HFU", "ZeRO", "FSDP", "stragglers", "virtual stages", "gathered K/V", "offload", "bubble", "recompute"]
 )
 def test_words_of_training_plans_are_explained(word: str) -> None:
     assert any(word in entry for entry in GLOSSARY)

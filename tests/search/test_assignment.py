@@ -54,17 +54,7 @@ def shared(seed: int) -> AssignmentProblem:
         part = rng.dirichlet(np.ones(len(ds)))
         supply, usd = int(rng.integers(0, 4)), rng.uniform(0.0, 12.0)
         for d, share in zip(ds, part, strict=True):
-            row = (
-                d,
-                supply,
-                p.need[d, 0] * rng.choice([1.0, 1.0, 0.6]),
-                share,
-                usd * share,
-                300.0 * share,
-                1,
-                0,
-                i,
-            )
+            row = (d, supply, p.need[d, 0] * rng.choice([1.0, 1.0, 0.6]), share, usd * share, 300.0 * share, 1, 0, i)
             for name, value in zip(more, row, strict=True):
                 more[name].append(float(value))
     joined = {
@@ -89,11 +79,7 @@ def brute_shared(p: AssignmentProblem) -> tuple[tuple[int, ...], float]:
         ways = []
         for d in range(3):
             left = max(p.need[d, 0] - given[d], 0.0)
-            rest = (
-                covers(replace(apart, need=np.full((3, 1), left)), d)
-                if left > 1e-9
-                else np.zeros((1, alone.sum()))
-            )
+            rest = covers(replace(apart, need=np.full((3, 1), left)), d) if left > 1e-9 else np.zeros((1, alone.sum()))
             ways.append([(row, bool(left <= 1e-9 or row.any())) for row in rest])
         for chosen in product(*ways):
             y = x.copy()
@@ -300,9 +286,7 @@ def test_a_job_runs_in_the_trough_of_what_is_served() -> None:
     assert found.units[2].tolist() == [0.0, 6.0]
     more = assign(day(amount=7 * 12 * 3600.0), EXACT)
     assert more is not None
-    assert more.usd_per_day == pytest.approx(
-        12 * 2.0
-    )  # by day a rented chip serves, and the job takes its place
+    assert more.usd_per_day == pytest.approx(12 * 2.0)  # by day a rented chip serves, and the job takes its place
 
 
 def test_a_job_on_rented_chips_alone_is_spread_over_the_day() -> None:

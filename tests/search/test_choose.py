@@ -115,11 +115,7 @@ def carried(p: Prediction, j: int, room: float, w: Workload, slower: float) -> f
     logarithms of times over logarithms of rates."""
     rate, k = p.requests_per_s[0], j + 1
     targets = ((w.ttft_s, p.ttft_s[0]), (w.tpot_s, slower * p.tpot_s[0]))
-    taken = [
-        max((float(x[i]) / t for t, x in targets if t is not None), default=0.0)
-        for i in (j, k)
-        if i < len(rate)
-    ]
+    taken = [max((float(x[i]) / t for t, x in targets if t is not None), default=0.0) for i in (j, k) if i < len(rate)]
     if len(taken) < 2 or not p.resident[0, k] <= room or not taken[1] > 1.0:
         return float(rate[j])
     part = -math.log(taken[0]) / math.log(taken[1] / taken[0])
@@ -330,9 +326,7 @@ def test_the_reason_is_that_of_the_closest_candidate() -> None:
 def test_an_unknown_price_is_within_no_budget() -> None:
     (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
     e = evaluate(DENSE, group, Workload(), *RATES)
-    found, refusals, _ = choose(
-        e, Workload(), {"l4": per_chip(0.7)}, replace(LIMITS, max_usd_per_h=100.0), certain()
-    )
+    found, refusals, _ = choose(e, Workload(), {"l4": per_chip(0.7)}, replace(LIMITS, max_usd_per_h=100.0), certain())
     assert [c.deployment.chip.id for c in found] == ["l4"]
     assert {r.reason for r in refusals} == {Reason.NO_PRICE}
     unpriced, _, _ = choose(e, Workload(), {}, LIMITS, certain())

@@ -40,12 +40,8 @@ def test_arrays_equal_one_by_one(graph: Graph, task: str) -> None:
     workload = replace(WORKLOAD, task=task)  # type: ignore[arg-type]
     e = priced(graph, workload=workload)
     for i in range(len(e.reason)):
-        alone = evaluate(
-            graph, Group.single(e.group.deployments[e.group.which[i]], layout_of(e, i)), workload, *RATES
-        )
-        if (
-            REASONS[e.reason[i]] is Reason.STAGES
-        ):  # compared with fewer stages, of which nothing is known here
+        alone = evaluate(graph, Group.single(e.group.deployments[e.group.which[i]], layout_of(e, i)), workload, *RATES)
+        if REASONS[e.reason[i]] is Reason.STAGES:  # compared with fewer stages, of which nothing is known here
             assert REASONS[alone.reason[0]] is Reason.OK
             continue
         assert REASONS[e.reason[i]] is REASONS[alone.reason[0]], i
@@ -55,18 +51,13 @@ def test_arrays_equal_one_by_one(graph: Graph, task: str) -> None:
             assert np.allclose(found, expected, rtol=1e-12, equal_nan=True), (i, name)
 
 
-@pytest.mark.parametrize(
-    ("model", "runtime"), [("Qwen/Qwen3-30B-A3B", "vllm"), ("deepseek-ai/DeepSeek-V3", "sglang")]
-)
+@pytest.mark.parametrize(("model", "runtime"), [("Qwen/Qwen3-30B-A3B", "vllm"), ("deepseek-ai/DeepSeek-V3", "sglang")])
 def test_real_kernels_of_many_layouts_are_those_of_each(model: str, runtime: str) -> None:
     chips = [get_chip(name) for name in ("h100-sxm5-80gb", "h200-sxm-141gb", "gh200-96gb", "h100-pcie-80gb")]
     graph, numbers = build(load_model(find_config(model))), shipped_parameters()
     offered, _ = deployments(graph.model, chips, runtime)
     (group,) = candidates(graph, offered, Limits())
-    rates = (
-        numbers.cost("simt", runtime, chips),
-        replace(numbers.overheads("simt", runtime), two_batches=True),
-    )
+    rates = (numbers.cost("simt", runtime, chips), replace(numbers.overheads("simt", runtime), two_batches=True))
     e = evaluate(graph, group, WORKLOAD, *rates)
     layout, live = group.layouts(), np.flatnonzero(e.reason == 0)
     wide = live[(np.asarray(layout.tp * layout.dp) > np.asarray(group.device().domain))[live]]
@@ -105,10 +96,7 @@ def test_reasons_are_those_of_the_rules() -> None:
         elif layout.tp * layout.dp > d.device.domain:
             assert REASONS[code] is Reason.DOMAIN
         else:
-            room = (
-                np.asarray(e.memory.cache_bytes)[i, 0]
-                >= layout.pp * np.asarray(e.memory.sequence_bytes)[i, 0]
-            )
+            room = np.asarray(e.memory.cache_bytes)[i, 0] >= layout.pp * np.asarray(e.memory.sequence_bytes)[i, 0]
             assert REASONS[code] is (Reason.OK if room else Reason.MEMORY)
 
 
@@ -165,11 +153,7 @@ def unusual(**changes: float) -> Deployment:
         (unusual(domain=4.0), Layout(8.0), Reason.DOMAIN),
         (unusual(domain=4.0), Layout(4.0, 2.0), Reason.OK),
         (unusual(domain=4.0, scaleout_bytes_per_s=UNKNOWN), Layout(4.0, 2.0), Reason.DOMAIN),
-        (
-            unusual(domain=1.0, link_bytes_per_s=UNKNOWN, scaleout_bytes_per_s=UNKNOWN),
-            Layout(pp=2.0),
-            Reason.DOMAIN,
-        ),
+        (unusual(domain=1.0, link_bytes_per_s=UNKNOWN, scaleout_bytes_per_s=UNKNOWN), Layout(pp=2.0), Reason.DOMAIN),
         (unusual(memory_bytes=16e9), Layout(), Reason.MEMORY),
     ],
 )

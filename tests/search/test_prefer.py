@@ -16,12 +16,8 @@ SURE = 0.9
 def test_within_the_noise_the_better_founded_then_the_smaller() -> None:
     cost, faster = [100.0, 104.0, 106.0], [[3.0, 2.0, 1.0]]
     assert first(Contenders.of(cost, times=faster, size=[[2, 1, 1]]), SURE) == 1
-    assert first(Contenders.of(cost, times=faster, size=[[2, 1, 0]]), SURE) == 1, (
-        "6 % more is not the same cost"
-    )
-    assert first(Contenders.of(cost, size=[[2, 1, 1]]), SURE) == 0, (
-        "smaller alone does not stand above what is cheaper"
-    )
+    assert first(Contenders.of(cost, times=faster, size=[[2, 1, 0]]), SURE) == 1, "6 % more is not the same cost"
+    assert first(Contenders.of(cost, size=[[2, 1, 1]]), SURE) == 0, "smaller alone does not stand above what is cheaper"
     assert first(Contenders.of(cost, doubts=[1, 1, 0]), SURE) == 2, "evidence may cost 10 %"
     assert first(Contenders.of([100.0, 112.0], doubts=[1, 0]), SURE) == 0, "and no more"
     assert first(Contenders.of([100.0, 112.0], doubts=[2, 0]), SURE) == 1, "but for each doubt"
@@ -37,9 +33,7 @@ def test_of_costs_that_are_the_same_the_faster_throughout_comes_first() -> None:
     cost, times, size = [237.0, 240.0], [[0.474, 0.385], [36.3e-3, 26.7e-3]], [[4, 5]]
     assert first(Contenders.of(cost, times=times, chance=[0.93, 0.98], size=size), SURE) == 1
     assert first(Contenders.of(cost, times=times, chance=[0.98, 0.93], size=size), SURE) == 0, "less sure"
-    assert first(Contenders.of([237.0, 250.0], times=times, size=size), SURE) == 0, (
-        "5 % are not the same cost"
-    )
+    assert first(Contenders.of([237.0, 250.0], times=times, size=size), SURE) == 0, "5 % are not the same cost"
     assert first(Contenders.of(cost, times=[[0.474, 0.475], times[1]], size=size), SURE) == 0, "one is longer"
     assert first(Contenders.of(cost, times=[[0.4, 0.385]], size=size), SURE) == 0, "that is no lead"
 
@@ -54,9 +48,7 @@ def test_what_is_beaten_in_everything_does_not_come_first() -> None:
 def test_at_the_same_cost_the_likelier_comes_before_the_sooner() -> None:
     cost, times = [336.0, 336.0], [[0.153, 0.162], [42.3e-3, 38.9e-3]]
     assert first(Contenders.of(cost, times=times, chance=[0.67, 0.89]), 0.5) == 1
-    assert first(Contenders.of(cost, times=times, chance=[0.93, 0.94]), 0.5) == 0, (
-        "within what chances are worth"
-    )
+    assert first(Contenders.of(cost, times=times, chance=[0.93, 0.94]), 0.5) == 0, "within what chances are worth"
 
 
 def test_targets_that_hold_come_before_those_that_may_not() -> None:
@@ -89,9 +81,7 @@ def test_nothing_to_choose_from() -> None:
 
 def contenders() -> st.SearchStrategy[Contenders]:
     few = st.sampled_from([1.0, 1.02, 1.04, 1.07, 1.2, 2.0])
-    row = st.tuples(
-        few, few, st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]), st.integers(0, 3), st.integers(1, 3)
-    )
+    row = st.tuples(few, few, st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]), st.integers(0, 3), st.integers(1, 3))
 
     def made(rows: list[tuple[float, float, float, int, int]]) -> Contenders:
         cost, time, chance, doubts, size = zip(*rows, strict=True)

@@ -36,9 +36,7 @@ def test_a_percentile_is_a_tighter_target_and_is_used_up() -> None:
     assert p99.tpot_s is not None
     assert p99.ttft_s <= 0.5 * (1 + 1e-9)
     assert p99.tpot_s <= 0.03 * (1 + 1e-9)
-    assert tail.chance == pytest.approx(0.5, abs=0.01), (
-        "what is measured on average uses it up, not what is predicted"
-    )
+    assert tail.chance == pytest.approx(0.5, abs=0.01), "what is measured on average uses it up, not what is predicted"
 
 
 def test_full_load_uses_up_a_mean_target() -> None:
@@ -124,12 +122,8 @@ def test_a_percentile_holds_with_prompts_on_workers_of_their_own() -> None:
     assert tail.tpot_s <= 0.03 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("tpot_ms", "percentile"), [(12.0, None), (18.0, None), (16.0, "p99"), (40.0, "p99")]
-)
-def test_a_rate_falls_with_passes_as_if_its_limits_were_tighter(
-    tpot_ms: float, percentile: str | None
-) -> None:
+@pytest.mark.parametrize(("tpot_ms", "percentile"), [(12.0, None), (18.0, None), (16.0, "p99"), (40.0, "p99")])
+def test_a_rate_falls_with_passes_as_if_its_limits_were_tighter(tpot_ms: float, percentile: str | None) -> None:
     """Passes e^x longer are limits e^x tighter at a rate e^x lower: what the search finds for those is another way to
     the slope. 20 ms of HTTP do not stretch, which matters little beside 10 s."""
     asked = replace(ASKED, percentile=percentile)
@@ -149,10 +143,7 @@ def test_without_a_limit_that_binds_a_rate_is_as_sure_as_passes() -> None:
     assert free.rate_slope == pytest.approx(1.0)
     assert loose.rate_slope == pytest.approx(1.0)
     assert tight.rate_slope > 2.0, "near the time of a lone pass"
-    ends = [
-        (p.tokens_per_s.low / p.tokens_per_s.mid, p.tokens_per_s.high / p.tokens_per_s.mid)
-        for p in (loose, tight)
-    ]
+    ends = [(p.tokens_per_s.low / p.tokens_per_s.mid, p.tokens_per_s.high / p.tokens_per_s.mid) for p in (loose, tight)]
     assert ends[1][0] < ends[0][0]
     assert ends[1][1] / ends[1][0] > ends[0][1] / ends[0][0]
 

@@ -15,21 +15,10 @@ from chipwise.parallel.layout import REASONS, Reason
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
-from chipwise.search.training import (
-    PricedLayouts,
-    TrainJob,
-    best,
-    evaluate,
-    layouts,
-    point,
-    scaling,
-    simplest,
-)
+from chipwise.search.training import PricedLayouts, TrainJob, best, evaluate, layouts, point, scaling, simplest
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
-SMALL = TrainJob(
-    plain(32, 4096, 32, 16384, 51200), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 64, 4096
-)
+SMALL = TrainJob(plain(32, 4096, 32, 16384, 51200), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 64, 4096)
 
 
 @pytest.mark.parametrize("devices", [1, 8, 16, 24])

@@ -44,9 +44,7 @@ jobs = st.builds(
     st.sampled_from([H100, SLICE]),
     st.sampled_from([("1f1b", "interleaved"), ("gpipe", "interleaved"), ("1f1b", "zero-bubble", "zb-v")]),
 )
-degrees = {
-    name: st.sampled_from([1, 2, 3, 4, 6, 7, 8, 12, 16, 32]) for name in ("tp", "pp", "cp", "dp", "vp")
-}
+degrees = {name: st.sampled_from([1, 2, 3, 4, 6, 7, 8, 12, 16, 32]) for name in ("tp", "pp", "cp", "dp", "vp")}
 pins = st.fixed_dictionaries(
     {},
     optional={
@@ -64,9 +62,7 @@ counts = st.sampled_from([4, 8, 24, 56, 64, 112])
 
 @settings(max_examples=150, deadline=None)
 @given(jobs, pins, counts)
-def test_no_legal_layout_that_one_can_type_is_faster(
-    job: TrainJob, fixed: dict[str, int | str], devices: int
-) -> None:
+def test_no_legal_layout_that_one_can_type_is_faster(job: TrainJob, fixed: dict[str, int | str], devices: int) -> None:
     try:
         check_layout(fixed, job, devices)
     except UsageError:
@@ -96,15 +92,7 @@ def test_ways_to_keep_memory_share_their_layouts(monkeypatch: pytest.MonkeyPatch
     kept = training.frames
     monkeypatch.setattr(training, "frames", lambda *given: made.append(given) or kept(*given))
     job = TrainJob(
-        dense,
-        H100,
-        Recipe(),
-        TrainRates(),
-        MemoryRates(),
-        replace(KERNELS),
-        64,
-        4096,
-        software=TrainerRules(),
+        dense, H100, Recipe(), TrainRates(), MemoryRates(), replace(KERNELS), 64, 4096, software=TrainerRules()
     )
     lean = replace(job, recipe=replace(job.recipe, master=0.0, moments=4.0, gradient=2.0, loss=0.75))
     first, second = search(job, 8), search(lean, 8)
@@ -113,15 +101,11 @@ def test_ways_to_keep_memory_share_their_layouts(monkeypatch: pytest.MonkeyPatch
     search(replace(job, global_batch=128), 8)
     assert len(made) == 2
     alone = search(replace(lean, kernels=replace(KERNELS)), 8)
-    assert (alone.seconds[best(lean, alone)[0]], len(alone)) == (
-        second.seconds[best(lean, second)[0]],
-        len(second),
-    )
+    assert (alone.seconds[best(lean, alone)[0]], len(alone)) == (second.seconds[best(lean, second)[0]], len(second))
 
 
 @pytest.mark.parametrize(
-    ("layers", "stages", "most"),
-    [(126, 8, 16), (126, 16, 8), (61, 8, 7), (94, 16, 6), (32, 4, 8), (32, 32, 1)],
+    ("layers", "stages", "most"), [(126, 8, 16), (126, 16, 8), (61, 8, 7), (94, 16, 6), (32, 4, 8), (32, 32, 1)]
 )
 def test_embedding_and_head_count_as_layers_of_virtual_stages(layers: int, stages: int, most: int) -> None:
     assert int(most_virtual(layers, stages)) == most

@@ -25,9 +25,7 @@ from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
-SMALL = TrainJob(
-    plain(24, 2048, 16, 8192, 51200), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 32, 2048
-)
+SMALL = TrainJob(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 32, 2048)
 USUAL = Recipe()
 DEEP = TrainSpread(tp=4.0, pp=8.0, dp=2.0, global_batch=64.0, seq=4096.0, shard=2.0)
 WIDE = plain(80, 8192, 64, 28672, 128256, kv_heads=8, gated=True)

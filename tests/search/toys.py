@@ -22,10 +22,7 @@ from chipwise.workload.precision import uniform
 from chipwise.workload.workload import Workload
 
 CHIPS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4")
-RATES = (
-    shipped_parameters().efficiency("simt", "vllm"),
-    shipped_parameters().overheads("simt", "vllm"),
-)
+RATES = (shipped_parameters().efficiency("simt", "vllm"), shipped_parameters().overheads("simt", "vllm"))
 
 
 def network(ffn: FFN, layers: int, heads: int = 32) -> Graph:

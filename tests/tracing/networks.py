@@ -194,12 +194,8 @@ class Routed(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         weight, chosen = self.router(x).softmax(-1).topk(64, dim=0)
         rows = x[chosen.T]
-        y = torch.einsum(
-            "eth,ehd->etd", functional.relu(torch.einsum("eth,ehd->etd", rows, self.up)), self.down
-        )
-        return torch.zeros_like(x).index_add(
-            0, chosen.T.reshape(-1), (y * weight.T[..., None]).reshape(-1, 128)
-        )
+        y = torch.einsum("eth,ehd->etd", functional.relu(torch.einsum("eth,ehd->etd", rows, self.up)), self.down)
+        return torch.zeros_like(x).index_add(0, chosen.T.reshape(-1), (y * weight.T[..., None]).reshape(-1, 128))
 
 
 class Memory(nn.Module):

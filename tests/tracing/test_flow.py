@@ -90,7 +90,5 @@ def test_a_backward_pass_computes_again_what_is_not_kept_and_joins_no_kernel_of_
     flow.alone(gemm(1, 1, 1), [t("z")], [t("dy")])
     flow.fused("twice", 512, [t("copy", 2 * KB)], [t("x2", 2 * KB)])
     flow.fused("gradient", 512, [t("dy"), t("x2", 2 * KB)], [t("dx")])
-    found = [
-        (op.name, op.activation_bytes, op.launches) for _, op in flow.ops(["dx"]) if op.kind == "pointwise"
-    ]
+    found = [(op.name, op.activation_bytes, op.launches) for _, op in flow.ops(["dx"]) if op.kind == "pointwise"]
     assert found == [("norm", 2 * KB, 2.0), ("inplace", 2 * KB, 1.0), ("gradient", 3 * KB, 2.0)]

@@ -56,10 +56,7 @@ def allocated(build: Callable[[], Any], *, training: bool) -> float:
         module(*args).sum().backward()
         module.zero_grad(set_to_none=True)
     gc.collect()
-    with (
-        profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found,
-        torch.set_grad_enabled(training),
-    ):
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found, torch.set_grad_enabled(training):
         out = module(*args)
         if training:
             loss = out.sum()
@@ -88,15 +85,12 @@ GROUPED = ("depthwise", "3-D convolutions")  # whose gradients torch counts as i
 def test_gradients_of_grouped_convolutions_cost_twice_the_forward_pass(name: str) -> None:
     module, args = NETWORKS[name]()
     forward, step = (cw.trace(module, *args, training=t) for t in (False, True))
-    first = next(
-        float(op.flops) for _, op in forward.stages[0].ops if op.kind == "conv"
-    )  # no gradient of its input
+    first = next(float(op.flops) for _, op in forward.stages[0].ops if op.kind == "conv")  # no gradient of its input
     assert products(step) == pytest.approx(3 * products(forward) - first)
 
 
 @pytest.mark.parametrize(
-    ("name", "training"),
-    [(n, t) for n in WITHOUT_ATTENTION for t in (False, True) if not (t and n in GROUPED)],
+    ("name", "training"), [(n, t) for n in WITHOUT_ATTENTION for t in (False, True) if not (t and n in GROUPED)]
 )
 def test_operations_and_parameters_are_torchs(name: str, training: bool) -> None:
     module, args = NETWORKS[name]()
@@ -172,16 +166,12 @@ def test_autocast_multiplies_in_16_bits_and_keeps_weights_wide() -> None:
         assert mixed.weight_bytes == plain.weight_bytes
         assert {op.compute for _, op in mixed.stages[0].ops if op.kind == "gemm"} == {"bf16"}
         assert products(mixed) == products(plain)
-    casts = [
-        n * op.weight_bytes for n, op in mixed.stages[0].ops if op.kind == "pointwise" and op.weight_bytes
-    ]
+    casts = [n * op.weight_bytes for n, op in mixed.stages[0].ops if op.kind == "pointwise" and op.weight_bytes]
     assert sum(casts) == pytest.approx(plain.weight_bytes, rel=0.02)  # cast once, though used twice
 
 
 def test_fused_kernels_move_less_and_remember_their_launches() -> None:
-    found = cw.trace(
-        nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Hardtanh(), nn.Sigmoid()), torch.randn(32, 64)
-    )
+    found = cw.trace(nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Hardtanh(), nn.Sigmoid()), torch.randn(32, 64))
     (op,) = [op for _, op in found.stages[0].ops if op.kind == "pointwise"]
     assert (op.launches, op.activation_bytes) == (3.0, 2 * 4 * 32 * 64)
 
@@ -386,11 +376,7 @@ def test_a_function_of_a_file_builds_a_module_without_memory(code: str) -> None:
     assert (found.batch, found.weight_bytes) == (2, 2.0 * 50_000 * 50_001)
     keywords = pipeline_of(f"{code}:with_keywords", training=True)
     assert keywords is not None
-    assert (keywords.batch, keywords.trained, [s.name for s in keywords.stages]) == (
-        3,
-        True,
-        ["forward", "backward"],
-    )
+    assert (keywords.batch, keywords.trained, [s.name for s in keywords.stages]) == (3, True, ["forward", "backward"])
     composed = pipeline_of(f"{code}:traced")
     assert composed is not None
     assert composed.flops == pytest.approx(2.0 * 50_000**2, rel=1e-4)
@@ -434,9 +420,7 @@ def test_a_scripted_module_is_traced_as_the_module_it_was_made_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that its scripts are deprecated
         scripted = torch.jit.script(plain)
-    traced, expected = (
-        cw.trace(m, torch.empty(2, 8)) for m in (nn.Sequential(scripted), nn.Sequential(plain))
-    )
+    traced, expected = (cw.trace(m, torch.empty(2, 8)) for m in (nn.Sequential(scripted), nn.Sequential(plain)))
     assert (traced.flops, traced.parameters) == (expected.flops, expected.parameters)
 
 

@@ -174,9 +174,7 @@ def test_an_answer_that_was_saved_needs_neither_file_nor_code(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["fit", "plan", "estimate", "operators"])
-@pytest.mark.parametrize(
-    "ending", ["net.py:build", "net.py", "net.onnx", "model.safetensors", "model.pt", "folder"]
-)
+@pytest.mark.parametrize("ending", ["net.py:build", "net.py", "net.onnx", "model.safetensors", "model.pt", "folder"])
 def test_doors_that_serve_others_open_no_file_and_run_no_code(verb: str, ending: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef build():\n    pass\n")
     weights(tmp_path / "model.safetensors", UNET)
@@ -263,9 +261,7 @@ def test_a_gguf_with_endless_lists_ends(tmp_path: Path) -> None:
         file.write_bytes(head + struct.pack("<IIQ", 9, kind, count) + bytes(1000))
         with pytest.raises(UsageError, match="cut off or damaged"):
             find_config(str(file))
-    dimensions = (
-        b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"t" + struct.pack("<I", 2**31)
-    )
+    dimensions = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"t" + struct.pack("<I", 2**31)
     file.write_bytes(dimensions + bytes(1_000_000))
     with pytest.raises(UsageError, match="cut off or damaged"):
         find_config(str(file))
@@ -337,10 +333,7 @@ def test_an_onnx_graph_is_its_operators(kind: str, tmp_path: Path) -> None:
     assert (by_name["conv"], by_name["up"], by_name["head"]) == (batch * CONV, batch * UP, batch * HEAD)
     assert found.batch == batch
     assert found.parameters == 216 + 128 + 40 + 576 + 1600
-    assert any(
-        {"open": "N = 1", "external": "external data"}.get(kind, "joined") in line
-        for line in found.assumptions
-    )
+    assert any({"open": "N = 1", "external": "external data"}.get(kind, "joined") in line for line in found.assumptions)
     (chain,) = [op for _, op in found.stages[0].ops if op.kind == "pointwise" and op.launches == 2]
     assert chain.activation_bytes == batch * 2 * 4 * 8 * 256  # ReLU and sigmoid read and write once
 
@@ -399,11 +392,7 @@ def graph_of(path: Path, nodes: Any, inputs: Any, outputs: Any, weights: Any = (
     info = helper.make_tensor_value_info
     held = [numpy_helper.from_array(array, name) for name, array in weights]
     graph = helper.make_graph(nodes, "net", [info(*i) for i in inputs], [info(*o) for o in outputs], held)
-    opsets = [
-        helper.make_opsetid("", 22),
-        helper.make_opsetid("com.microsoft", 1),
-        helper.make_opsetid("own", 1),
-    ]
+    opsets = [helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("own", 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, **more), str(path))
     return path
 
@@ -423,16 +412,10 @@ def test_onnx_in_int8_reads_and_multiplies_what_is_stored(tmp_path: Path) -> Non
         node("QuantizeLinear", ["x", "s", "z"], ["xq"]), node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
         node("DequantizeLinear", ["wq", "s", "z"], ["wd"]), node("Conv", ["xd", "wd"], ["y"], "conv", pads=[1] * 4),
     ]  # fmt: skip
-    weights = [
-        ("s", np.ones((), np.float32)),
-        ("z", np.zeros((), np.int8)),
-        ("wq", np.zeros((8, 3, 3, 3), np.int8)),
-    ]
+    weights = [("s", np.ones((), np.float32)), ("z", np.zeros((), np.int8)), ("wq", np.zeros((8, 3, 3, 3), np.int8))]
     shape = [1, 3, 16, 16]
     found = pipeline_of(
-        str(
-            graph_of(tmp_path / "q.onnx", nodes, [("x", kind, shape)], [("y", kind, [1, 8, 16, 16])], weights)
-        )
+        str(graph_of(tmp_path / "q.onnx", nodes, [("x", kind, shape)], [("y", kind, [1, 8, 16, 16])], weights))
     )
     assert found is not None
     (op,) = [op for _, op in found.stages[0].ops]
@@ -464,10 +447,7 @@ def test_onnx_functions_and_inner_graphs_are_counted(tmp_path: Path) -> None:
     branch = helper.make_graph([node("MatMul", ["x", "w"], ["t"])], "then", [], [info("t", kind, [4, 64])])
     other = helper.make_graph([node("Relu", ["x"], ["t"])], "else", [], [info("t", kind, [4, 64])])
     either = node("If", ["go"], ["y"], then_branch=branch, else_branch=other)
-    assert (
-        flops_of(graph_of(tmp_path / "i.onnx", [either], [square], [("y", kind, [4, 64])], weights), "gemm")
-        == once
-    )
+    assert flops_of(graph_of(tmp_path / "i.onnx", [either], [square], [("y", kind, [4, 64])], weights), "gemm") == once
 
     body = helper.make_graph(
         [node("MatMul", ["at", "w"], ["p"]), node("Relu", ["p"], ["next"]), node("Identity", ["more"], ["still"])],

@@ -42,9 +42,7 @@ class Visit:
         self.context = browser.new_context(**given)
         self.context.route("**/*", self._let)
         self.page: Page = self.context.new_page()
-        self.page.on(
-            "console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None
-        )
+        self.page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
 
     def _let(self, route: Route) -> None:

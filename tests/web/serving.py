@@ -16,9 +16,7 @@ from chipwise.web.security import Access
 
 @contextmanager
 def served(
-    access: Access | None = None,
-    limits: ServerLimits | None = None,
-    connection: type[Connection] = Connection,
+    access: Access | None = None, limits: ServerLimits | None = None, connection: type[Connection] = Connection
 ) -> Iterator[str]:
     """The address of a running server, without a slash at its end."""
     with answering(create_app(access, limits), connection) as address:

@@ -85,9 +85,7 @@ def test_values_that_cannot_be_used(address: str, given: dict[str, Any], said: s
     assert said in body["detail"]
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[" * 30_000, b"\xff\xfe", b'{"a":1,"a":2}', b'{"tp":NaN}', b"{}x"]
-)
+@pytest.mark.parametrize("body", [b"", b"{", b"[" * 30_000, b"\xff\xfe", b'{"a":1,"a":2}', b'{"tp":NaN}', b"{}x"])
 def test_bodies_that_are_no_json(address: str, body: bytes) -> None:
     answer = httpx.post(f"{address}/v1/plan", content=body, headers={"content-type": "application/json"})
     problem(answer, 400)
@@ -139,10 +137,7 @@ def test_addresses_and_methods_that_are_not(address: str) -> None:
     assert "/chips.json?search=h100" in problem(httpx.get(f"{address}/v1/chips/h100"), 404)["hint"]
     assert "POST /v1/diff" in problem(httpx.get(f"{address}/diff"), 404)["hint"]
     detailed = httpx.get(f"{address}/estimate?model=Qwen/Qwen3-8B&chip=h100")
-    assert (detailed.status_code, detailed.headers["location"]) == (
-        307,
-        "/explain?model=Qwen/Qwen3-8B&chip=h100",
-    )
+    assert (detailed.status_code, detailed.headers["location"]) == (307, "/explain?model=Qwen/Qwen3-8B&chip=h100")
     assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
 
 
@@ -185,9 +180,9 @@ def test_kept_answers_are_compared(address: str) -> None:
     assert [c["cause"] for c in found["causes"]] == ["question"]
     assert found["causes"][0]["facts"] == ["concurrency: not given -> 8.0"]
     one["plans"][0]["ttft_s"]["mid"] *= 2
-    assert [
-        c["figure"] for c in httpx.post(f"{address}/v1/replay", json={"saved": one}).json()["changes"]
-    ] == ["ttft_s.mid"]
+    assert [c["figure"] for c in httpx.post(f"{address}/v1/replay", json={"saved": one}).json()["changes"]] == [
+        "ttft_s.mid"
+    ]
     large = {"saved": {**one, "padding": "x" * 200_000}}
     assert httpx.post(f"{address}/v1/replay", json=large).status_code == 200
     assert httpx.post(f"{address}/v1/fit", json=large).status_code == 413

@@ -89,8 +89,7 @@ def test_many_that_come_at_once_wait_in_line() -> None:
         time.sleep(0.3)
         where = httpx.URL(address)
         crowd = [
-            wires.enter_context(socket.create_connection((where.host, where.port or 80), 0.9))
-            for _ in range(many)
+            wires.enter_context(socket.create_connection((where.host, where.port or 80), 0.9)) for _ in range(many)
         ]
         for wire in crowd:
             wire.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")

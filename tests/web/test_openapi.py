@@ -54,9 +54,7 @@ def test_examples_are_answered_as_described(address: str, verb: str) -> None:
     answer = httpx.post(f"{address}/v1/{verb}", json=EXAMPLES[verb], timeout=60)
     assert answer.status_code == 200, answer.text
     document = openapi()
-    schema = document["paths"][f"/v1/{verb}"]["post"]["responses"]["200"]["content"]["application/json"][
-        "schema"
-    ]
+    schema = document["paths"][f"/v1/{verb}"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
     Draft202012Validator(schema | {"components": document["components"]}).validate(answer.json())
 
 

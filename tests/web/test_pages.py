@@ -258,9 +258,7 @@ def test_a_first_answer_stands_in_until_the_whole_one_is_there(visit: Open) -> N
     page.click("#ask button[type=submit]")
     expect(page.locator("#result .headline.glance.early .verdict")).to_contain_text("It serves 7 requests/s")
     held[0].continue_()
-    expect(page.locator("#result > .headline:not(.glance) .verdict")).to_contain_text(
-        "It serves 7 requests/s"
-    )
+    expect(page.locator("#result > .headline:not(.glance) .verdict")).to_contain_text("It serves 7 requests/s")
     assert page.locator("#result.glancing").count() == 0
 
 
@@ -303,10 +301,7 @@ def test_older_questions_of_a_slider_are_given_up(visit: Open) -> None:
 
 def test_the_form_follows_the_question(visit: Open) -> None:
     page = visit().open(PLAN)
-    shown = {
-        name: page.locator(f"[name={name}]")
-        for name in ("rate", "deadline", "resolution", "owning", "prefill")
-    }
+    shown = {name: page.locator(f"[name={name}]") for name in ("rate", "deadline", "resolution", "owning", "prefill")}
     expect(shown["rate"]).to_be_visible()
     for name in ("deadline", "resolution", "owning", "prefill"):
         expect(shown[name]).to_be_hidden()
@@ -452,9 +447,7 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     assert page.locator("#kept a").all_inner_texts()[1].startswith("Plan: ")
     assert page.locator("#kept small").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
     on.open("/train?model=meta-llama/Llama-3.1-8B&tokens=1B&chips=h100&counts=8")
-    assert any("Tokens 1B" in text for text in page.locator("#kept small").all_inner_texts()), (
-        "other questions too"
-    )
+    assert any("Tokens 1B" in text for text in page.locator("#kept small").all_inner_texts()), "other questions too"
     page.get_by_role("button", name="Pin", exact=True).click()
     expect(page.locator(".since")).to_contain_text("nothing has changed")
     fill = page.locator("[data-fill]")
@@ -490,9 +483,7 @@ def test_nothing_is_cut_and_every_tab_is_reachable(visit: Open, width: int) -> N
     page = on.open(PLAN)
     cut = "all => all.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length"
     assert page.eval_on_selector_all(".scroll > table", cut) == 0
-    assert page.locator("#ask button[type=submit]").is_visible() == (width > 980), (
-        "a link shows its answer first"
-    )
+    assert page.locator("#ask button[type=submit]").is_visible() == (width > 980), "a link shows its answer first"
     assert page.locator("table.plans.cards").count() == (width < 600), "cards are for phones"
     ends = page.eval_on_selector_all("nav a", "all => all.map(a => a.getBoundingClientRect().right)")
     assert len(ends) >= 8
@@ -522,9 +513,7 @@ def test_a_config_is_pasted(visit: Open) -> None:
     expect(page.locator("#result .headline")).to_contain_text("llama as given")
 
 
-def gguf(
-    pairs: dict[str, int | str], *, version: int = 3, parts: int = 1, keys: int = 0, rest: bytes = b""
-) -> bytes:
+def gguf(pairs: dict[str, int | str], *, version: int = 3, parts: int = 1, keys: int = 0, rest: bytes = b"") -> bytes:
     """A GGUF file with these keys, a vocabulary of 1000, a tensor and `rest`; `keys`: the count that it states."""
 
     def text(value: str) -> bytes:
@@ -709,14 +698,7 @@ def test_a_short_screen_shows_the_first_plans_and_the_others_on_request(visit: O
             id="video",
         ),
         pytest.param(
-            "/local?have=rtx-3090",
-            "have",
-            "rtx-4090",
-            "rtx-4090",
-            (),
-            "llama.cpp",
-            "llama-server",
-            id="desk",
+            "/local?have=rtx-3090", "have", "rtx-4090", "rtx-4090", (), "llama.cpp", "llama-server", id="desk"
         ),
     ],
 )
@@ -815,9 +797,7 @@ def test_plans_are_sorted_by_a_figure(visit: Open) -> None:
     for order, turned in (("ascending", False), ("descending", True)):
         heading.locator("button").click()
         expect(heading).to_have_attribute("aria-sort", order)
-        cells = page.eval_on_selector_all(
-            "tr[data-rank]", "all => all.map(r => Number(r.cells[5].dataset.value))"
-        )
+        cells = page.eval_on_selector_all("tr[data-rank]", "all => all.map(r => Number(r.cells[5].dataset.value))")
         assert len(cells) >= 2
         assert cells == sorted(cells, reverse=turned)
 
@@ -841,9 +821,7 @@ def test_charts_and_tables_are_saved(visit: Open, tmp_path: Path) -> None:
             assert ", rate 5/s" in text
             assert re.search(r"answered \d{4}-\d\d-\d\d · chipwise \d", text)
     links = dict(
-        page.eval_on_selector_all(
-            "#result > .headline .exports a", "all => all.map(a => [a.textContent, a.href])"
-        )
+        page.eval_on_selector_all("#result > .headline .exports a", "all => all.map(a => [a.textContent, a.href])")
     )
     record = httpx.get(links["JSON"]).json()
     rows = list(csv.DictReader(io.StringIO(httpx.get(links["CSV"]).text)))

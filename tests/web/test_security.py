@@ -27,9 +27,7 @@ def test_foreign_hosts_are_refused(address: str, host: str) -> None:
     assert httpx.get(f"{address}/healthz", headers={"host": host}).status_code in (400, 421)
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "LOCALHOST:9", "127.0.0.1:9000", "[::1]:80", "localhost."]
-)
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:9", "127.0.0.1:9000", "[::1]:80", "localhost."])
 def test_names_of_this_machine_are_taken(address: str, host: str) -> None:
     assert httpx.get(f"{address}/healthz", headers={"host": host}).status_code == 200
 
@@ -37,15 +35,12 @@ def test_names_of_this_machine_are_taken(address: str, host: str) -> None:
 def test_two_hosts_are_none(address: str) -> None:
     where = httpx.URL(address)
     with socket.create_connection((where.host, where.port or 80), 5) as raw:
-        raw.sendall(
-            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
-        )
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
         assert raw.recv(100).split()[1] in (b"400", b"421")
 
 
 @pytest.mark.parametrize(
-    "origin",
-    ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example", "file://", ""],
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example", "file://", ""]
 )
 def test_foreign_origins_are_refused(address: str, origin: str) -> None:
     for method, path in (("POST", "/v1/fit"), ("GET", "/openapi.json")):
@@ -127,9 +122,7 @@ ESCAPES = (
 @pytest.mark.parametrize("path", ESCAPES)
 def test_no_address_reaches_a_file(address: str, path: str) -> None:
     where = httpx.URL(address)
-    with socket.create_connection(
-        (where.host, where.port or 80), 5
-    ) as raw:  # a client would tidy the path up
+    with socket.create_connection((where.host, where.port or 80), 5) as raw:  # a client would tidy the path up
         raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: raw.recv(65_536), b""))
     assert answer.split()[1] in (b"400", b"404")

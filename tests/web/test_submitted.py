@@ -54,9 +54,7 @@ def test_a_job_is_ended(few: httpx.Client) -> None:
     full = few.post("/v1/jobs", json=FIT)
     assert (full.status_code, full.headers["retry-after"]) == (429, "30")
     assert few.get(f"{one}/result").status_code == 409
-    assert few.post("/v1/fit", json=FIT["request"]).status_code == 200, (
-        "short questions are answered meanwhile"
-    )
+    assert few.post("/v1/fit", json=FIT["request"]).status_code == 200, "short questions are answered meanwhile"
     for job in (one, two):
         assert few.delete(job).json()["state"] == "cancelled"
         assert few.delete(job).json()["state"] == "cancelled"
@@ -71,9 +69,7 @@ def test_a_job_without_an_answer_says_why(few: httpx.Client) -> None:
     told = ended(few, where)
     assert (told["state"], told["problem"]["type"]) == ("failed", "urn:chipwise:infeasible")
     result = few.get(f"{where}/result")
-    assert (result.status_code, result.json()) == (422, told["problem"]), (
-        "asking how far it is has not failed"
-    )
+    assert (result.status_code, result.json()) == (422, told["problem"]), "asking how far it is has not failed"
 
 
 @pytest.mark.parametrize(

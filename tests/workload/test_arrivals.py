@@ -36,11 +36,7 @@ REPORT = {
     [
         ("a.csv", "prompt_tokens,output_tokens\n100,10\n300,30\n", None),
         ("a.csv", "output_tokens;x;Input Length\n10;;100\n30;;300\n", None),
-        (
-            "a.jsonl",
-            '{"prompt_tokens": 100, "output_tokens": 10}\n\n{"prompt_tokens": 300, "output_tokens": 30}',
-            None,
-        ),
+        ("a.jsonl", '{"prompt_tokens": 100, "output_tokens": 10}\n\n{"prompt_tokens": 300, "output_tokens": 30}', None),
         (
             "azure.csv",
             "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,100,10\n"
@@ -76,16 +72,10 @@ REPORT = {
             "arrived_at,num_prefill_tokens,num_decode_tokens\n1700000000000,100,10\n1700000000500,300,30\n",
             0.5,
         ),
+        ("bench.json", json.dumps({"input_lens": [100, 300], "output_lens": [10, 30], "ttfts": [0.1, 0.2]}), None),
         (
             "bench.json",
-            json.dumps({"input_lens": [100, 300], "output_lens": [10, 30], "ttfts": [0.1, 0.2]}),
-            None,
-        ),
-        (
-            "bench.json",
-            json.dumps(
-                {"input_lens": [100, 300], "output_lens": [10, 30], "start_times": [3.0, 3.5]}, indent=1
-            ),
+            json.dumps({"input_lens": [100, 300], "output_lens": [10, 30], "start_times": [3.0, 3.5]}, indent=1),
             0.5,
         ),
         ("guide.json", json.dumps(REPORT), 1.0),
@@ -108,30 +98,18 @@ def test_logs_are_read_as_they_are(tmp_path: Path, name: str, text: str, seconds
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        (
-            "a.csv",
-            "prompt,output\n1,2\n",
-            "no column of prompt_tokens and output_tokens among prompt, output",
-        ),
+        ("a.csv", "prompt,output\n1,2\n", "no column of prompt_tokens and output_tokens among prompt, output"),
         ("a.csv", "prompt_tokens,tokens\n1,2\n", "no column of output_tokens"),
         ("a.csv", "prompt_tokens,output_tokens\n100,10\n100,ten\n", "line 3: output_tokens is 'ten'"),
         ("a.csv", "prompt_tokens,output_tokens\n100\n", "line 2: output_tokens is None"),
         ("a.csv", "prompt_tokens,output_tokens\n100,-5\n", "line 2: output_tokens is -5: out of range"),
         ("a.csv", "prompt_tokens,output_tokens\n", "no requests"),
         ("a.csv", "prompt_tokens,output_tokens\n0,0\n", "no request of the log has tokens"),
-        (
-            "a.csv",
-            "timestamp,prompt_tokens,output_tokens\n1,5,5\nlater,5,5\n",
-            "line 3: timestamp is 'later', no time",
-        ),
+        ("a.csv", "timestamp,prompt_tokens,output_tokens\n1,5,5\nlater,5,5\n", "line 3: timestamp is 'later', no time"),
         ("a.csv", "timestamp,prompt_tokens,output_tokens\n1,5,5\n,5,5\n", "line 3: timestamp is '', no time"),
         ("a.jsonl", '{"prompt_tokens": 1, "output_tokens": 1}\n[1, 2]\n', "line 2"),
         ("a.jsonl", '{"prompt_tokens": 1, "output_tokens": 1}\nnot json', "line 2"),
-        (
-            "a.jsonl",
-            '{"prompt_tokens": 1, "output_tokens": 1, "hash_ids": 5}\n',
-            "line 1: hash_ids is no list",
-        ),
+        ("a.jsonl", '{"prompt_tokens": 1, "output_tokens": 1, "hash_ids": 5}\n', "line 1: hash_ids is no list"),
         ("a.json", '{"input_lens": [1, 2],\n "output_lens": [1]}', "different lengths"),
         ("a.json", "{\n broken", "line 2: no JSON"),
         ("b.csv", None, "cannot be read"),
@@ -164,14 +142,7 @@ def test_what_was_assumed_is_said(tmp_path: Path) -> None:
 
 def test_times_in_coarse_steps_are_spread(tmp_path: Path) -> None:
     lines = [
-        json.dumps(
-            {
-                "timestamp": 3000 * (i // 6) + (i // 6) % 2,
-                "input_length": 9,
-                "output_length": 2,
-                "hash_ids": [],
-            }
-        )
+        json.dumps({"timestamp": 3000 * (i // 6) + (i // 6) % 2, "input_length": 9, "output_length": 2, "hash_ids": []})
         for i in range(60)
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))

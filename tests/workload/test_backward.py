@@ -27,9 +27,7 @@ def _seconds(op: Op, name: str) -> float:
 @pytest.mark.parametrize("chip", ["h100-sxm5-80gb", "a100-sxm4-80gb", "mi300x", "l4"])
 @pytest.mark.parametrize("form", ["bf16", "fp32"])
 @pytest.mark.parametrize(("m", "n", "k"), [(32.0, 6144.0, 4096.0), (4096.0, 14336.0, 4096.0)])
-def test_gradients_cost_what_products_of_their_size_cost(
-    chip: str, form: str, m: float, n: float, k: float
-) -> None:
+def test_gradients_cost_what_products_of_their_size_cost(chip: str, form: str, m: float, n: float, k: float) -> None:
     f = FORMATS[form]
     (_, inputs), (_, weights) = gradients(gemm(m, n, k, f, f))
     assert _seconds(inputs, chip) == pytest.approx(_seconds(gemm(m, k, n, f, f), chip), rel=1e-3)

@@ -92,13 +92,7 @@ def test_bad_flags_are_named(bad):
         count_row({"vision_tower": bad}, as_config(QWEN2_VL_7B))
 
 
-KV = {
-    "element_bytes": "2",
-    "layers_growing": "10",
-    "kv_heads": "16",
-    "head_dim": "128",
-    "context_tokens": "1000",
-}
+KV = {"element_bytes": "2", "layers_growing": "10", "kv_heads": "16", "head_dim": "128", "context_tokens": "1000"}
 
 
 def test_a_cache_from_the_row_alone():

@@ -169,9 +169,7 @@ def test_opt_with_a_table_of_another_width_is_refused() -> None:
 
 
 def test_starcoder_of_the_first_kind_has_one_key_head() -> None:
-    graph = read(
-        model_type="gpt_bigcode", n_embd=6144, n_layer=40, n_head=48, n_positions=8192, vocab_size=49152
-    )
+    graph = read(model_type="gpt_bigcode", n_embd=6144, n_layer=40, n_head=48, n_positions=8192, vocab_size=49152)
     assert graph.params() == 15_517_456_384
     assert graph.kv_bytes_per_token() == 40 * 2 * 128 * 2
 
@@ -182,10 +180,7 @@ def test_starcoder_of_the_first_kind_has_one_key_head() -> None:
 def windows(name: str) -> list[int]:
     runs = load_model(find_config(name)).runs
     return [
-        layer.mixer.window
-        for repeat, layer in runs
-        for _ in range(repeat)
-        if isinstance(layer.mixer, SelfAttention)
+        layer.mixer.window for repeat, layer in runs for _ in range(repeat) if isinstance(layer.mixer, SelfAttention)
     ]
 
 

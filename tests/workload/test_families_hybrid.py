@@ -56,10 +56,7 @@ def test_kimi_k3_by_the_shapes_of_its_checkpoint():
     latent = 24 * (1536 * m + 1536 + 18432 * 1536 + 576 * m + 512 + 24576 * 512)
     every = 93 * (2 * heads * m + 6 * m)
     experts = 92 * (896 * (3 * 3072 * 3584 + m) + 2 * 3584 * m + 3584 + 3 * 6144 * m)
-    assert (
-        graph_of(KIMI_K3).params()
-        == delta + latent + every + experts + 3 * 33792 * m + 2 * 163840 * m + 3 * m
-    )
+    assert graph_of(KIMI_K3).params() == delta + latent + every + experts + 3 * 33792 * m + 2 * 163840 * m + 3 * m
 
 
 def test_qwen3_next_with_the_module_of_its_checkpoint():
@@ -67,9 +64,7 @@ def test_qwen3_next_with_the_module_of_its_checkpoint():
     assert (graph.params() + count_entries(graph.extra("mtp").blocks)) / 1e9 == pytest.approx(81.3, rel=0.001)
 
 
-@pytest.mark.parametrize(
-    ("config", "published"), [(QWEN2_VL_7B, 8_291_375_616), (QWEN25_VL_7B, 8_292_166_656)]
-)
+@pytest.mark.parametrize(("config", "published"), [(QWEN2_VL_7B, 8_291_375_616), (QWEN25_VL_7B, 8_292_166_656)])
 def test_vision_towers_to_the_last_digit(config, published):
     graph = graph_of(config)
     assert graph.params() + count_entries(graph.extra("vision").blocks) == published
@@ -80,9 +75,7 @@ def test_vision_towers_to_the_last_digit(config, published):
 @pytest.mark.parametrize("step", [prefill(1, 2048), decode(8, 2048)], ids=["prefill", "decode"])
 def test_products_are_twice_the_active_parameters(config, step):
     graph = graph_of(config)
-    assert by_kind(graph, step)["weights"] == pytest.approx(
-        products(graph, step.tokens, step.sequences), rel=1e-6
-    )
+    assert by_kind(graph, step)["weights"] == pytest.approx(products(graph, step.tokens, step.sequences), rel=1e-6)
 
 
 def test_state_does_not_grow_with_the_context():
@@ -112,11 +105,7 @@ def test_decoding_reads_and_writes_every_state_once():
 
 
 def test_scans_are_linear_in_tokens():
-    for config, name in (
-        (QWEN3_NEXT, "delta_rule"),
-        (NEMOTRON_3_NANO, "state_space"),
-        (MINIMAX_TEXT_01, "lightning"),
-    ):
+    for config, name in ((QWEN3_NEXT, "delta_rule"), (NEMOTRON_3_NANO, "state_space"), (MINIMAX_TEXT_01, "lightning")):
         graph = graph_of(config)
         one, four = by_name(graph, prefill(1, 1000), name), by_name(graph, prefill(1, 4000), name)
         assert four == pytest.approx(4 * one)
@@ -207,9 +196,7 @@ def test_sharded_states_add_up():
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.sampled_from(sorted(EVERY)), st.integers(0, 200_000), st.integers(0, 200_000), st.sampled_from([1, 16])
-)
+@given(st.sampled_from(sorted(EVERY)), st.integers(0, 200_000), st.integers(0, 200_000), st.sampled_from([1, 16]))
 def test_more_context_never_holds_less(name, a, b, page):
     graph = graph_of(EVERY[name])
     few, many = sorted((a, b))
@@ -222,10 +209,7 @@ def test_more_context_never_holds_less(name, a, b, page):
 @given(st.sampled_from(sorted(EVERY)), st.integers(1, 64), st.integers(2, 5000), st.integers(0, 5000))
 def test_work_grows_with_the_prompt(name, batch, tokens, cached):
     graph = graph_of(EVERY[name])
-    one, more = (
-        by_kind(graph, prefill(batch, tokens, cached)),
-        by_kind(graph, prefill(batch, tokens + 1, cached)),
-    )
+    one, more = (by_kind(graph, prefill(batch, tokens, cached)), by_kind(graph, prefill(batch, tokens + 1, cached)))
     assert all(more[kind] >= one[kind] for kind in one)
     held = by_kind(graph, prefill(batch, tokens, cached + 1))
     assert all(held[kind] >= one[kind] * (1 - 1e-12) for kind in one)
@@ -240,9 +224,7 @@ def test_half_of_every_axis_is_no_more_than_the_whole(config):
         for tensor in block.tensors:
             assert tensor.local_bytes(half) <= tensor.local_bytes(whole)
         for node in block.nodes:
-            for small, large in zip(
-                node.ops(half, prefill(1, 100)), node.ops(whole, prefill(1, 100)), strict=True
-            ):
+            for small, large in zip(node.ops(half, prefill(1, 100)), node.ops(whole, prefill(1, 100)), strict=True):
                 assert small.flops <= large.flops
                 assert small.bytes <= large.bytes
 
@@ -339,10 +321,7 @@ def test_names_of_operators_stay_apart_where_two_mixers_share_a_layer() -> None:
 def test_gemma_4_with_overrides_by_layer_is_the_same_model() -> None:
     keys = dict(find_config("google/gemma-4-31b").data)
     inner = dict(keys.get("text_config") or keys)
-    far = {
-        "head_dim": inner.pop("global_head_dim"),
-        "num_key_value_heads": inner.pop("num_global_key_value_heads"),
-    }
+    far = {"head_dim": inner.pop("global_head_dim"), "num_key_value_heads": inner.pop("num_global_key_value_heads")}
     full = [i for i, kind in enumerate(inner["layer_types"]) if kind == "full_attention"]
     inner["per_layer_config"] = {f"{i:02}": far for i in full}
     saved = {**keys, "text_config": inner} if "text_config" in keys else inner

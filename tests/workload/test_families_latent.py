@@ -70,9 +70,7 @@ def test_step_35_sliding_layers_have_more_heads():
 @pytest.mark.parametrize("step", [prefill(2, 4096), decode(16, 4096)], ids=["prefill", "decode"])
 def test_products_are_twice_the_active_parameters(config, step):
     graph = graph_of(config)
-    assert by_kind(graph, step)["weights"] == pytest.approx(
-        products(graph, step.tokens, step.sequences), rel=1e-6
-    )
+    assert by_kind(graph, step)["weights"] == pytest.approx(products(graph, step.tokens, step.sequences), rel=1e-6)
 
 
 def test_expanded_attention_of_a_prompt():
@@ -134,9 +132,7 @@ def test_compressed_caches():
     assert graph.kv_bytes_per_token(scope="index") == pytest.approx(21 / 4 * 132)
     # decoding reads the window, all of the rare entries and the best 512 of the others
     read = sum(
-        repeat * float(op.kv_bytes)
-        for repeat, op in ops_of(graph, decode(1, 127_999))
-        if op.name == "attention"
+        repeat * float(op.kv_bytes) for repeat, op in ops_of(graph, decode(1, 127_999)) if op.name == "attention"
     )
     assert read == pytest.approx((43 * 128 + 21 * 512 + 20 * 1000) * 1024)
 
@@ -186,9 +182,7 @@ def test_arrays_of_batches_give_the_same_numbers():
             assert np.broadcast_to(op.bytes, 3)[j] == pytest.approx(float(alone.bytes))
 
 
-@pytest.mark.parametrize(
-    "key", ["kv_lora_rank", "qk_rope_head_dim", "n_routed_experts", "moe_intermediate_size"]
-)
+@pytest.mark.parametrize("key", ["kv_lora_rank", "qk_rope_head_dim", "n_routed_experts", "moe_intermediate_size"])
 def test_missing_keys_are_named(key):
     with pytest.raises(UsageError, match=key):
         model_of({k: v for k, v in DEEPSEEK_V3.items() if k != key})

@@ -124,8 +124,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize(
-    ("name", "mix", "gigabytes"),
-    [(n, mix, gb) for n, files in PUBLISHED.items() for mix, gb in files.items()],
+    ("name", "mix", "gigabytes"), [(n, mix, gb) for n, files in PUBLISHED.items() for mix, gb in files.items()]
 )
 def test_gguf_file_sizes(name: str, mix: str, gigabytes: float) -> None:
     assert size_gb(name, gguf(mix, model(name))) == pytest.approx(gigabytes, rel=0.004)

@@ -17,9 +17,7 @@ M, F, V, L = 512, 1024, 4000, 6
 LAYER = Layer(SelfAttention(8, 2, 64), Dense(F))
 
 
-def network(
-    runs: tuple[tuple[int, Layer], ...] = ((L, LAYER),), *, tied: bool = False, fmt: str = "bf16"
-) -> Graph:
+def network(runs: tuple[tuple[int, Layer], ...] = ((L, LAYER),), *, tied: bool = False, fmt: str = "bf16") -> Graph:
     return build(Model("toy", "llama", M, V, runs, uniform(fmt), tied=tied))
 
 

@@ -81,12 +81,7 @@ def test_a_prefix_that_all_share_is_kept_once() -> None:
     assert PrefixCache(0.75, 800.0, sharers=4).own_tokens(1100.0, 1000.0) == 350
     assert PrefixCache(0.75, 800.0, sharers=4).common(1000.0) == 750
     assert PrefixCache(0.9999999).new_tokens(1000.0) == 1, "the last token is always worked off"
-    for bad in (
-        {"cached_share": 1.0},
-        {"cached_share": float("nan")},
-        {"common_tokens": -1.0},
-        {"sharers": 0.5},
-    ):
+    for bad in ({"cached_share": 1.0}, {"cached_share": float("nan")}, {"common_tokens": -1.0}, {"sharers": 0.5}):
         with pytest.raises(UsageError):
             PrefixCache(**bad)
 

@@ -494,10 +494,7 @@ def test_words_of_whisper() -> None:
     beams = stages(pipeline("whisper-large-v3", audio_s=60, tokens=200, beams=5))
     assert beams["decoder"].flops == pytest.approx(5 * made["decoder"].flops)
     short = stages(pipeline("whisper-large-v3", audio_s=7, tokens=20))
-    assert dict(short["sound"].host) == {
-        "sound": 30.0,
-        "speech": 7.0,
-    }  # with what fills the window, and without
+    assert dict(short["sound"].host) == {"sound": 30.0, "speech": 7.0}  # with what fills the window, and without
 
 
 def test_words_of_a_translation() -> None:
@@ -585,8 +582,7 @@ def test_scores_that_are_sifted_are_written_in_32_bits_and_read() -> None:
 
 def test_a_loss_over_a_vocabulary_keeps_the_logarithms_of_its_probabilities() -> None:
     small, large = (
-        pipeline("bert-base", head="mlm", tokens=n, trained=True).stages[0].activation_bytes
-        for n in (256, 512)
+        pipeline("bert-base", head="mlm", tokens=n, trained=True).stages[0].activation_bytes for n in (256, 512)
     )
     bare = [pipeline("bert-base", tokens=n, trained=True).stages[0].activation_bytes for n in (256, 512)]
     grown = (large - small) - (bare[1] - bare[0])
@@ -617,9 +613,7 @@ def test_quantised_weights_are_those_of_the_denoiser() -> None:
 
 def test_encoders_of_text_may_be_narrower_on_demand() -> None:
     few = "nf4-weight-only"
-    wide, narrow = (
-        stages(pipeline("flux-dev", precision=few, **more)) for more in ({}, {"text_precision": few})
-    )
+    wide, narrow = (stages(pipeline("flux-dev", precision=few, **more)) for more in ({}, {"text_precision": few}))
     assert narrow["denoiser"] == wide["denoiser"]
     text = "text_encoder:t5-xxl"
     assert narrow[text].weight_bytes < 0.35 * wide[text].weight_bytes
@@ -936,9 +930,7 @@ def test_any_configuration_gives_a_pipeline_or_one_line(data: st.DataObject) -> 
     assert len(said) < 600
 
 
-@pytest.mark.parametrize(
-    ("name", "billions"), [("flux.2-dev", 32), ("flux.2-klein-4b", 4), ("flux.2-klein-9b", 9)]
-)
+@pytest.mark.parametrize(("name", "billions"), [("flux.2-dev", 32), ("flux.2-klein-4b", 4), ("flux.2-klein-9b", 9)])
 def test_denoisers_of_flux_2(name: str, billions: float) -> None:
     """Sizes as their READMEs say, rounded to 10^9; one pass a step."""
     made = stages(pipeline(name))
@@ -957,28 +949,16 @@ def test_experts_of_a_shape_are_as_many_as_its_readme_says() -> None:
 
 STREAMS = {
     "z-image-turbo": (6_154_908_736, {"_class_name": "ZImageTransformer2DModel"}),
-    "lumina-image-2.0": (
-        2_609_769_152,
-        {"_class_name": "Lumina2Transformer2DModel", "cap_feat_dim": 2304},
-    ),
+    "lumina-image-2.0": (2_609_769_152, {"_class_name": "Lumina2Transformer2DModel", "cap_feat_dim": 2304}),
     "chroma": (8_899_983_424, {"_class_name": "ChromaTransformer2DModel"}),
     "longcat-image": (11_877_803_072, {"_class_name": "LongCatImageTransformer2DModel"}),
     "skyreels-v2-t2v-14b-540p": (
         14_288_491_584,
-        {
-            "_class_name": "SkyReelsV2Transformer3DModel",
-            "num_attention_heads": 40,
-            "ffn_dim": 13824,
-            "num_layers": 40,
-        },
+        {"_class_name": "SkyReelsV2Transformer3DModel", "num_attention_heads": 40, "ffn_dim": 13824, "num_layers": 40},
     ),
     "sana-sprint-1.6b": (
         1_610_237_472,
-        {
-            "_class_name": "SanaTransformer2DModel",
-            "guidance_embeds": True,
-            "qk_norm": "rms_norm_across_heads",
-        },
+        {"_class_name": "SanaTransformer2DModel", "guidance_embeds": True, "qk_norm": "rms_norm_across_heads"},
     ),
 }
 """Parameters of the denoiser as diffusers 0.42 builds it, and its configuration where that differs from the class."""
@@ -993,16 +973,14 @@ def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "counted"),
-    [("BriaTransformer2DModel", 11_879_375_936), ("SkyReelsV2Transformer3DModel", 2_191_878_208)],
+    ("kind", "counted"), [("BriaTransformer2DModel", 11_879_375_936), ("SkyReelsV2Transformer3DModel", 2_191_878_208)]
 )
 def test_classes_of_diffusers_by_their_defaults(kind: str, counted: int) -> None:
     assert stages(from_parts({**SDXL, "unet": {"_class_name": kind}}))["denoiser"].parameters == counted
 
 
 @pytest.mark.parametrize(
-    ("name", "counted"),
-    [("cogview4-6b", 6_369_118_272), ("auraflow", 6_842_876_928), ("dit-xl-2-256", 675_129_632)],
+    ("name", "counted"), [("cogview4-6b", 6_369_118_272), ("auraflow", 6_842_876_928), ("dit-xl-2-256", 675_129_632)]
 )
 def test_families_that_are_data_alone_have_the_parameters_of_their_code(name: str, counted: int) -> None:
     """As diffusers 0.42 builds them; DiT's own code, whose paper says 118.6 x 10^9 multiply-adds at 256 pixels."""
@@ -1081,22 +1059,15 @@ def test_a_clip_is_begun_by_one_frame_or_all_and_guided_by_as_many_passes_as_its
 
 
 def test_a_folder_of_hunyuan_video_15_is_the_model_of_the_table() -> None:
-    named, kinds = (
-        pipeline("hunyuanvideo-1.5"),
-        ("HunyuanVideo15Transformer3DModel", "AutoencoderKLHunyuanVideo15"),
-    )
-    read = from_parts(
-        {key: {"_class_name": kind} for key, kind in zip(("transformer", "vae"), kinds, strict=True)}
-    )
+    named, kinds = (pipeline("hunyuanvideo-1.5"), ("HunyuanVideo15Transformer3DModel", "AutoencoderKLHunyuanVideo15"))
+    read = from_parts({key: {"_class_name": kind} for key, kind in zip(("transformer", "vae"), kinds, strict=True)})
     for part_ in ("denoiser", "vae_decode"):
         found, wanted = stages(read)[part_], stages(named)[part_]
         assert (found.parameters, found.calls) == (wanted.parameters, wanted.calls)
         assert found.flops == pytest.approx(wanted.flops)
 
 
-@pytest.mark.parametrize(
-    ("edited", "made"), [("flux-kontext-dev", "flux-dev"), ("qwen-image-edit", "qwen-image")]
-)
+@pytest.mark.parametrize(("edited", "made"), [("flux-kontext-dev", "flux-dev"), ("qwen-image-edit", "qwen-image")])
 def test_an_edited_picture_stands_beside_the_one_that_is_made(edited: str, made: str) -> None:
     """As many parameters, and the tokens of both pictures attend to each other."""
     both, one = (stages(pipeline(n, resolution="1024x1024", text_tokens=128)) for n in (edited, made))

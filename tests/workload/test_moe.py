@@ -34,9 +34,7 @@ def test_two_tokens() -> None:
 
 
 def test_tokens_of_one_batch_choose_alike() -> None:
-    few, some, many = (
-        distinct_experts(n, 256, 8) / distinct_experts(n, 256, 8, skew=1.0) for n in (1, 32, 4096)
-    )
+    few, some, many = (distinct_experts(n, 256, 8) / distinct_experts(n, 256, 8, skew=1.0) for n in (1, 32, 4096))
     assert few == pytest.approx(1.0)
     assert 0.75 < some < 0.9
     assert many == pytest.approx(1.0)
@@ -59,9 +57,7 @@ def test_bounds_and_skew(tokens: int, experts: int, top_k: int, skew: float) -> 
     even = distinct_experts(tokens, experts, top_k, skew=1.0)
     assert top_k * (1 - 1e-9) <= even <= min(experts, tokens * top_k) * (1 + 1e-9)
     assert distinct_experts(tokens, experts, top_k, skew) <= even * (1 + 1e-12)
-    assert distinct_experts(tokens + 1, experts, top_k, skew) >= distinct_experts(
-        tokens, experts, top_k, skew
-    )
+    assert distinct_experts(tokens + 1, experts, top_k, skew) >= distinct_experts(tokens, experts, top_k, skew)
 
 
 def mixture(experts: int = 64, top_k: int = 4) -> tuple[Experts, dict[str, int]]:

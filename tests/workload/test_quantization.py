@@ -17,9 +17,7 @@ from chipwise.workload.model import Model
 
 LLAMA = find_config("meta-llama/Llama-3.1-8B").data
 QWEN_MOE = find_config("Qwen/Qwen3-30B-A3B").data
-DEEPSEEK = {
-    k: v for k, v in find_config("deepseek-ai/DeepSeek-V3").data.items() if k != "quantization_config"
-}
+DEEPSEEK = {k: v for k, v in find_config("deepseek-ai/DeepSeek-V3").data.items() if k != "quantization_config"}
 
 
 def loaded(base: Any, **quantisation: Any) -> Model:
@@ -89,11 +87,7 @@ def test_gptq_groups_and_dynamic_rules() -> None:
 def test_bitsandbytes() -> None:
     # unsloth/Meta-Llama-3.1-8B-bnb-4bit: 5.70 GB
     double = loaded(
-        LLAMA,
-        quant_method="bitsandbytes",
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
+        LLAMA, quant_method="bitsandbytes", load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True
     )
     assert formats(double)["ffn"] == ("nf4_double", "bf16")
     assert size_gb(double) == pytest.approx(5.70, rel=0.005)
@@ -101,9 +95,7 @@ def test_bitsandbytes() -> None:
     assert formats(eight)["ffn"] == ("int8", "int8")
 
 
-def group(
-    weights: dict[str, Any], inputs: dict[str, Any] | None = None, targets: Any = ("Linear",)
-) -> dict[str, Any]:
+def group(weights: dict[str, Any], inputs: dict[str, Any] | None = None, targets: Any = ("Linear",)) -> dict[str, Any]:
     return {"weights": weights, "input_activations": inputs, "targets": list(targets)}
 
 
@@ -134,10 +126,7 @@ W4 = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128, "sym
 )
 def test_compressed_tensors(weights: Any, inputs: Any, stored: str, met: str) -> None:
     model = loaded(
-        LLAMA,
-        quant_method="compressed-tensors",
-        config_groups={"group_0": group(weights, inputs)},
-        ignore=["lm_head"],
+        LLAMA, quant_method="compressed-tensors", config_groups={"group_0": group(weights, inputs)}, ignore=["lm_head"]
     )
     assert formats(model)["attention"] == formats(model)["ffn"] == (stored, met)
 
@@ -149,10 +138,7 @@ def test_symmetric_integers_have_no_offsets() -> None:
 
 
 def test_groups_with_targets_of_their_own() -> None:
-    groups = {
-        "group_0": group(FLOAT8, FLOAT8),
-        "group_1": group(NVFP4, NVFP4, ["re:.*mlp.experts.*"]),
-    }
+    groups = {"group_0": group(FLOAT8, FLOAT8), "group_1": group(NVFP4, NVFP4, ["re:.*mlp.experts.*"])}
     model = loaded(QWEN_MOE, quant_method="compressed-tensors", config_groups=groups, ignore=["re:.*lm_head"])
     assert formats(model)["attention"] == ("fp8", "fp8")
     assert formats(model)["expert"] == ("nvfp4", "nvfp4")
@@ -186,9 +172,7 @@ def test_model_optimizer(algo: str, stored: str, met: str) -> None:
 
 
 def test_model_optimizer_mixed() -> None:
-    layers = {
-        f"model.layers.{i}.self_attn.{p}_proj": {"quant_algo": "FP8"} for i in range(48) for p in "qkvo"
-    }
+    layers = {f"model.layers.{i}.self_attn.{p}_proj": {"quant_algo": "FP8"} for i in range(48) for p in "qkvo"}
     layers |= {f"model.layers.{i}.mlp.experts": {"quant_algo": "NVFP4", "group_size": 16} for i in range(48)}
     model = loaded(QWEN_MOE, quant_method="modelopt", quant_algo="MIXED_PRECISION", quantized_layers=layers)
     assert formats(model)["attention"] == ("fp8", "fp8")
@@ -239,11 +223,7 @@ def test_fbgemm_leaves_attention_and_two_layers_alone() -> None:
 def test_gpt_oss_stores_its_experts_alone_in_four_bits() -> None:
     # openai/gpt-oss-20b: 13.8 GB; gpt-oss-120b: 65.2 GB (original/ folder of the model pages)
     model = load_model(find_config("openai/gpt-oss-20b"))
-    assert formats(model) == {
-        "attention": ("bf16", "bf16"),
-        "ffn": ("bf16", "bf16"),
-        "expert": ("mxfp4", "bf16"),
-    }
+    assert formats(model) == {"attention": ("bf16", "bf16"), "ffn": ("bf16", "bf16"), "expert": ("mxfp4", "bf16")}
     assert size_gb(model) == pytest.approx(13.76, rel=0.002)
     assert size_gb(load_model(find_config("openai/gpt-oss-120b"))) == pytest.approx(65.25, rel=0.002)
 
@@ -265,11 +245,7 @@ def test_nvidia_s_deepseek_v4_names_an_algorithm_for_the_experts() -> None:
 def test_kimi_k25_quantises_routed_experts_alone() -> None:
     # moonshotai/Kimi-K2.5: 595 GB
     model = load_model(find_config("moonshotai/Kimi-K2.5"))
-    assert formats(model) == {
-        "attention": ("bf16", "bf16"),
-        "ffn": ("bf16", "bf16"),
-        "expert": ("int4", "bf16"),
-    }
+    assert formats(model) == {"attention": ("bf16", "bf16"), "ffn": ("bf16", "bf16"), "expert": ("int4", "bf16")}
     assert size_gb(model) == pytest.approx(595, rel=0.005)
 
 
@@ -277,8 +253,7 @@ def test_kimi_k25_quantises_routed_experts_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    ["self_attn", "model.layers.*.self_attn", "re:.*self_attn.*", "*self_attn*", "model.layers.*.self_attn*"],
+    "pattern", ["self_attn", "model.layers.*.self_attn", "re:.*self_attn.*", "*self_attn*", "model.layers.*.self_attn*"]
 )
 def test_ways_to_leave_out_attention(pattern: str) -> None:
     model = loaded(LLAMA, quant_method="fp8", modules_to_not_convert=[pattern])
@@ -294,9 +269,7 @@ def test_names_that_are_no_large_matrix_change_nothing(pattern: str) -> None:
     assert loaded(QWEN_MOE, quant_method="fp8", modules_to_not_convert=[pattern]).precision == plain.precision
 
 
-@pytest.mark.parametrize(
-    "pattern", ["model.visual.layers.3", "vision_tower.layers.0.self_attn", "mtp.layers.0.mlp"]
-)
+@pytest.mark.parametrize("pattern", ["model.visual.layers.3", "vision_tower.layers.0.self_attn", "mtp.layers.0.mlp"])
 def test_layers_of_other_parts_are_not_those_of_the_stack(pattern: str) -> None:
     assert len(loaded(LLAMA, quant_method="fp8", modules_to_not_convert=[pattern]).runs) == 1
 
@@ -339,11 +312,7 @@ def test_mlx_packs_tables_too(bits: int, bits_each: float) -> None:
     for keys in ({"quantization": said}, {"quantization": said, "quantization_config": said}):
         model = load_model(ModelConfig("m", {**LLAMA, **keys}, "config.json"))
         assert size_gb(model) == pytest.approx(build(model).params() * bits_each / 8e9, rel=0.002)
-    own = {
-        **said,
-        "mode": "mxfp4",
-        "model.layers.0.mlp.down_proj": {"group_size": 64, "bits": 8, "mode": "affine"},
-    }
+    own = {**said, "mode": "mxfp4", "model.layers.0.mlp.down_proj": {"group_size": 64, "bits": 8, "mode": "affine"}}
     model = load_model(ModelConfig("m", {**LLAMA, "quantization": own}, "config.json"))
     assert formats(model)["ffn"] == ("mxfp4", "bf16")
 

@@ -22,9 +22,7 @@ REQUEST = frozenset({"extend_length", "past_kv_length"})
 BATCH = frozenset({"reqs", "forward_mode"})
 MODES = frozenset({"EXTEND", "DECODE", "MIXED", "IDLE"})
 """Kinds of passes that are predicted; others (drafts, their verification) are not passes of the model alone."""
-METRICS = frozenset(
-    "version worker_id dp_rank counter_id wall_time scheduled_requests queued_requests".split()
-)
+METRICS = frozenset("version worker_id dp_rank counter_id wall_time scheduled_requests queued_requests".split())
 COUNTS = tuple(
     "num_prefill_requests sum_prefill_tokens sum_prefill_kv_tokens num_decode_requests sum_decode_kv_tokens".split()
 )
@@ -81,13 +79,10 @@ def work_of_batches(counts: Array, new: Array, known: Array) -> PassWork:
     rows = np.flatnonzero((new != 1.0) | (known == 0.0))
     q, past, which = new[rows], known[rows], np.searchsorted(ends, rows, side="right")
     prompts, tokens, before, pairs = (
-        np.bincount(which, weights=w, minlength=len(many))
-        for w in (np.ones(len(rows)), q, past, q * (past + q / 2.0))
+        np.bincount(which, weights=w, minlength=len(many)) for w in (np.ones(len(rows)), q, past, q * (past + q / 2.0))
     )
     decode = np.asarray(many - prompts, float)
-    return PassWork(
-        decode, (held - before) / np.maximum(decode, 1.0), cast(Array, tokens), cast(Array, pairs)
-    )
+    return PassWork(decode, (held - before) / np.maximum(decode, 1.0), cast(Array, tokens), cast(Array, pairs))
 
 
 def work_of_metrics(metrics: Mapping[str, Any]) -> PassWork:
@@ -135,11 +130,7 @@ def kernel_profile(table: StepTable, about: Mapping[str, str | int]) -> dict[str
             "isl": lengths.tolist(),
             "latency_us": _us(together * PROMPTS / many),
         },
-        "generation_attention": {
-            "tokens": batches.tolist(),
-            "context": CONTEXTS.tolist(),
-            "latency_us": _us(decoding),
-        },
+        "generation_attention": {"tokens": batches.tolist(), "context": CONTEXTS.tolist(), "latency_us": _us(decoding)},
         "allreduce": {"tokens": [1.0], "latency_us": [0.0]},
     }
 
@@ -209,9 +200,7 @@ def _numbers(name: str, given: Any) -> Array:
     except (TypeError, ValueError):
         found = np.asarray(np.nan)
     if not np.isfinite(found).all():
-        raise UsageError(
-            f"scheduled_requests: {name} is not a number", "a count of tokens or requests", field=name
-        )
+        raise UsageError(f"scheduled_requests: {name} is not a number", "a count of tokens or requests", field=name)
     return found
 
 

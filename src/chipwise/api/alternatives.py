@@ -61,11 +61,7 @@ class _Lever:
 
 
 def levers(
-    first: PlanRecord,
-    chip: Chip,
-    context: Context,
-    model: str,
-    plans: Callable[[Context, bool], list[PlanRecord]],
+    first: PlanRecord, chip: Chip, context: Context, model: str, plans: Callable[[Context, bool], list[PlanRecord]]
 ) -> tuple[LeverRecord, ...]:
     """Single changes that would make the first plan cheaper by at least `worth` on the same chip, most first, and the
     best two at once that leave the targets and the load as they are, where they save that much more than one of them.
@@ -92,11 +88,7 @@ def levers(
 
 
 def _tried(
-    lever: _Lever,
-    first: PlanRecord,
-    chip: Chip,
-    context: Context,
-    plans: Callable[[Context, bool], list[PlanRecord]],
+    lever: _Lever, first: PlanRecord, chip: Chip, context: Context, plans: Callable[[Context, bool], list[PlanRecord]]
 ) -> LeverRecord | None:
     """The lever as it is shown; None where it does not save enough, or no plan costs so much less."""
     before = goal(first, context.workload, paid=True)
@@ -154,9 +146,7 @@ def _techniques(context: Context) -> Iterator[_Lever]:
         drafted = f"if {guess.draft_tokens} drafted tokens are accepted with {guess.acceptance:.0%} probability each"
         yield _Lever(
             f"--speculate accept={guess.acceptance:g},draft={guess.draft_tokens}",
-            f"by the model's own module, if {guess.acceptance:.0%} of its tokens are accepted"
-            if own
-            else drafted,
+            f"by the model's own module, if {guess.acceptance:.0%} of its tokens are accepted" if own else drafted,
             lambda c: replace(c, tactics=replace(c.tactics, speculation=guess)),
             keeps=own,
         )

@@ -64,9 +64,7 @@ class CacheBytes:
         return cls(device_bytes, whole, parts, parts * tokens * whole)
 
 
-def tiers_of(
-    given: GivenTiers, one: AskedLoad, cache: CacheBytes, piece_tokens: int
-) -> tuple[CacheTier, ...]:
+def tiers_of(given: GivenTiers, one: AskedLoad, cache: CacheBytes, piece_tokens: int) -> tuple[CacheTier, ...]:
     """The tiers of one rank: its share of a replica's, whose links its stages use in turn. Raises `UsageError` where
     the software has no such tier, or nothing is known of the way to the host."""
     runtime, chip = one.deployment.runtime, one.deployment.chip
@@ -95,9 +93,7 @@ def check_log(log: Arrivals, *, apart: bool, static: bool) -> None:
     """Raises `UsageError` where no prefix can come up from a tier."""
     if log.blocks is None:
         hint = "--log FILE with hash_ids, as Mooncake's traces have, says which requests share what"
-        raise UsageError(
-            "--cache-tiers changes nothing here: no request says its prefix", hint, field="cache_tiers"
-        )
+        raise UsageError("--cache-tiers changes nothing here: no request says its prefix", hint, field="cache_tiers")
     if apart:
         hint = "leave out --disaggregate and --prefill, or --cache-tiers"
         raise UsageError("tiers of separate prompt workers are not simulated", hint, field="cache_tiers")
@@ -125,9 +121,7 @@ def below_record(
     usd_h = None if price is None else price.mid / replicas
     records = []
     # ranks and stages of a replica compute at once: a second of one is a part of a replica's
-    for (name, room), tier, tokens, spared_s in zip(
-        given.room, tiers, found.loaded, found.spared_s, strict=True
-    ):
+    for (name, room), tier, tokens, spared_s in zip(given.room, tiers, found.loaded, found.spared_s, strict=True):
         hours = spared_s / cache.parts / max(found.whole_s, 1e-9) * HOURS_PER_MONTH
         usd = None if usd_h is None else hours * usd_h / (room / 1e9) / replicas
         bytes_per_s = log.block_tokens * cache.token_bytes / tier.piece_s
@@ -149,9 +143,7 @@ def _ttft(found: Outcome) -> tuple[float, float]:
     return float(np.quantile(found.ttft_s, 0.5)), float(np.quantile(found.ttft_s, 0.99))
 
 
-def by_capacity(
-    given: GivenTiers, cache: CacheBytes, log: Arrivals, replicas: int
-) -> tuple[CapacityRecord, ...]:
+def by_capacity(given: GivenTiers, cache: CacheBytes, log: Arrivals, replicas: int) -> tuple[CapacityRecord, ...]:
     """The share of prompt tokens that one cache which all requests share finds, by its size: of the room that there is,
     of steps around it, and without end."""
     assert log.blocks is not None

@@ -133,14 +133,7 @@ def _above(graph: Graph, most: float | None) -> float:
 
 
 def _formats(
-    model: str,
-    context: Context,
-    terms: Terms,
-    chips: Sequence[Chip],
-    room: float,
-    *,
-    every: bool,
-    several: bool,
+    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float, *, every: bool, several: bool
 ) -> Iterator[CandidateFormat]:
     task, graph = context.workload.task, context.found.graph
     runtimes = [] if terms.runtime else list({r.id: r for c in chips for r in runtimes_for(c)}.values())
@@ -164,9 +157,7 @@ def own_files(precision: str, runtimes: Iterable[Runtime]) -> dict[str, str]:
     return {r.id: r.stores[label] for r in runtimes if label in r.stores}
 
 
-def _kept(
-    model: str, one: CandidateFormat, terms: Terms, runtimes: Sequence[Runtime]
-) -> Iterator[CandidateFormat]:
+def _kept(model: str, one: CandidateFormat, terms: Terms, runtimes: Sequence[Runtime]) -> Iterator[CandidateFormat]:
     """A format, and the same in files of runtimes that have their own."""
     own = own_files(one.name, runtimes)
     yield replace(one, but=frozenset(own))
@@ -199,9 +190,7 @@ class Market:
             local=local,
             policy=self.policy,
             every=True,
-            together=float(said)
-            if local
-            else 1.0,  # in a machine that joins as many as were said, as `fit` has it
+            together=float(said) if local else 1.0,  # in a machine that joins as many as were said, as `fit` has it
         )
         offered = tuple(d for d in offered if one.reads(d.runtime.id))
         able, unable = context.tactics.on(offered, context.found.graph, self.policy)
@@ -329,9 +318,7 @@ class Space:
         w, limits = self.workload, self.market.limits
         ready = [p.answer_s(w.output_tokens) for _, p in self.found if fully_ready(p, w)]
         step = decode(1.0, w.prompt_tokens)
-        read = sum(
-            n * float(np.max(op.weight_bytes)) for n, op in shard(one.context.found.graph, Layout()).ops(step)
-        )
+        read = sum(n * float(np.max(op.weight_bytes)) for n, op in shard(one.context.found.graph, Layout()).ops(step))
         most = max((c.memory.bytes_per_s or np.inf) * limits.chips(c.id) for c in self.market.chips)
         least = (w.output_tokens - 1.0) * read / most
         return any(least > s * (1.0 + preferences().evidence) for s in ready)
@@ -380,9 +367,7 @@ class Space:
         """Whether a chip has a plan that keeps what was asked; at a desk in another format than wide weights."""
         places = {one.place for one in self.formats}
         last = max(places) if len(places) > 1 else -1
-        return any(
-            p.chip == chip and one.place != last and fully_ready(p, self.workload) for one, p in self.found
-        )
+        return any(p.chip == chip and one.place != last and fully_ready(p, self.workload) for one, p in self.found)
 
     def plans(self, *, stored: bool = False) -> list[PlanRecord]:
         """The best plan of each chip, or of what else they are listed by, of chips that one has of each layout and
@@ -402,9 +387,7 @@ class Space:
         by_runtime: dict[str, list[tuple[CandidateFormat, Choice]]] = {}
         for one, choice in self.choices:
             d = choice.deployment
-            same = d.chip.id == plan.chip and (
-                one.name == plan.precision or (one.stored and not plan.converted)
-            )
+            same = d.chip.id == plan.chip and (one.name == plan.precision or (one.stored and not plan.converted))
             if same and d.runtime.id != plan.runtime:
                 by_runtime.setdefault(d.runtime.id, []).append((one, choice))
         found = []

@@ -24,10 +24,7 @@ from chipwise.measure.machine import owned
 from chipwise.report.machine import DeviceReport, about
 from chipwise.values import dataclass
 
-EXTRAS = {
-    "parquet": ("pyarrow", ".parquet rows only"),
-    "serve": ("starlette", "chipwise web and chipwise mcp only"),
-}
+EXTRAS = {"parquet": ("pyarrow", ".parquet rows only"), "serve": ("starlette", "chipwise web and chipwise mcp only")}
 """Optional dependencies: the module that shows they are there, and what needs them."""
 
 
@@ -126,9 +123,7 @@ def _own() -> Check:
         runs, machines = len(store.items()), len(store.probes())
     except ChipwiseError as error:
         return Check("your evidence", False, str(error))
-    return Check(
-        "your evidence", True, f"{runs} runs and {machines} machines that were measured: {store.path}"
-    )
+    return Check("your evidence", True, f"{runs} runs and {machines} machines that were measured: {store.path}")
 
 
 def _count(name: str, load: Callable[[], int]) -> Check:

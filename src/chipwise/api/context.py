@@ -31,14 +31,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service, Stretch
 from chipwise.predict.tails import VALID
-from chipwise.report.assemble import (
-    Deployed,
-    Doubt,
-    Performance,
-    ReplicaSet,
-    plan_record,
-    price_record,
-)
+from chipwise.report.assemble import Deployed, Doubt, Performance, ReplicaSet, plan_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.plans import PlanRecord, span
 from chipwise.report.records import PriceRecord, TailRecord
@@ -120,11 +113,7 @@ class Context:
         by = None
         if self.measured is not None:
             by = self.measured.on([self.run_of(d) for d in deployments], (further.sd(), first.sd()))
-            first, further, whole = (
-                first.shrunk(by.first_left),
-                further.shrunk(by.left),
-                whole.shrunk(by.left),
-            )
+            first, further, whole = (first.shrunk(by.first_left), further.shrunk(by.left), whole.shrunk(by.left))
         ends = first.ends(), further.ends(), whole.ends(), self.workload.confidence
         found = Caution.of(*ends, further.of_passes().ends())
         if by is None:
@@ -143,8 +132,7 @@ class Context:
         """The doubt of each of several plans, asked once of those that share a deployment."""
         keys = [(id(d), bool(f.prompt_workers), f.harnessed) for d, f in zip(known, fleets, strict=True)]
         each = {
-            key: self.doubt(d, apart=key[1], harnessed=key[2])
-            for key, d in dict(zip(keys, known, strict=True)).items()
+            key: self.doubt(d, apart=key[1], harnessed=key[2]) for key, d in dict(zip(keys, known, strict=True)).items()
         }
         return [each[key] for key in keys]
 
@@ -200,9 +188,7 @@ class Context:
     def loads(self, group: Group, engines: Engines, service: Service) -> Loads:
         """Engines of candidates of a group ready to be loaded, under the harness that was named."""
         d = group.deployments[0]
-        seen = harnessed(
-            service.take(group.which), self.tactics.harness, d.runtime.id, self.numbers, apart=d.apart
-        )
+        seen = harnessed(service.take(group.which), self.tactics.harness, d.runtime.id, self.numbers, apart=d.apart)
         return engines.under(seen)
 
     def records(
@@ -273,12 +259,7 @@ class Context:
         return records
 
     def _stretched(
-        self,
-        group: Group,
-        loads: Loads,
-        found: Prediction,
-        fleets: Sequence[ReplicaSet],
-        rate_per_s: float | None,
+        self, group: Group, loads: Loads, found: Prediction, fleets: Sequence[ReplicaSet], rate_per_s: float | None
     ) -> list[Stretch]:
         """What longer passes do to times of every candidate, as fleets say it or as it is asked now."""
         known = [fleet.stretch for fleet in fleets if fleet.stretch is not None]
@@ -298,9 +279,7 @@ class Context:
             layout = _layout(group, row)
             each = float(found.concurrency[row, 0]) / fleet.carrying
             runs.append(self.run_of(group.deployments[int(group.which[row])], layout, each))
-        further, first = (
-            np.array([float(getattr(d, name).sd()[0]) for d in doubts]) for name in ("further", "first")
-        )
+        further, first = (np.array([float(getattr(d, name).sd()[0]) for d in doubts]) for name in ("further", "first"))
         by = self.measured.on(runs, (further, first), (found.tpot_s[:, 0], found.ttft_s[:, 0]))
         return by if by.used.any() else None
 
@@ -341,9 +320,7 @@ class Context:
         if any(p.tails for p in plans):
             notes.append(f"p95, p99: {VALID}")
         if any(p.kwh_per_million_out for p in plans):
-            notes.append(
-                "energy: watts of chips by what they do, at the wall with their hosts; cooling left out"
-            )
+            notes.append("energy: watts of chips by what they do, at the wall with their hosts; cooling left out")
         notes += _peer_words(plans, {chip.id: chip for chip in chips})
         notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
@@ -357,9 +334,7 @@ def _layout(group: Group, row: int) -> Layout:
 
 def _peer_words(plans: Sequence[PlanRecord], chips: Mapping[str, Chip]) -> Iterator[str]:
     """How cards without links of their own are taken to exchange what a layout over several of them asks."""
-    over = [
-        (p.chip, p.layout.tp * p.layout.dp) for p in plans if max(p.layout.tp, p.layout.dp, p.layout.ep) > 1
-    ]
+    over = [(p.chip, p.layout.tp * p.layout.dp) for p in plans if max(p.layout.tp, p.layout.dp, p.layout.ep) > 1]
     for name in sorted({chip for chip, _ in over}):
         chip = chips.get(name) or load_chips().get(name)
         if chip is None or chip.family != "simt":
@@ -385,9 +360,7 @@ def _exchange_words(name: str, chip: Chip) -> str:
         )
     rate, given = chip.staged_bytes_per_s / 1e9, chip.own.get("staged") == GIVEN
     where = "as given" if given else "as in servers (desktop boards: 2 to 3, --set staged=3GB/s)"
-    return (
-        f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s, {where}"
-    )
+    return f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s, {where}"
 
 
 def _known(times: Array, row: int) -> float | None:

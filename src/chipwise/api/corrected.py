@@ -25,10 +25,7 @@ class OwnRuns:
     anchors: Anchors
 
     def on(
-        self,
-        runs: Sequence[OwnRun],
-        spread: Sequence[Array],
-        predicted: Sequence[Array] | None = None,
+        self, runs: Sequence[OwnRun], spread: Sequence[Array], predicted: Sequence[Array] | None = None
     ) -> Corrections:
         """What they say of deployments, as `corrections` has it."""
         return corrections(runs, self.anchors, spread, predicted)
@@ -45,8 +42,7 @@ def corrected(found: Prediction, by: Corrections, output_tokens: float, *, drive
     before = found.ttft_s + further * found.tpot_s
     moved = {name: getattr(found, name) * passes for name in ("tpot_s", "decode_s", "prefill_s", "service_s")}
     moved |= {
-        name: getattr(found, name) * passes * first
-        for name in ("ttft_s", "wait_s", "own_s", "outside_s", "in_step_s")
+        name: getattr(found, name) * passes * first for name in ("ttft_s", "wait_s", "own_s", "outside_s", "in_step_s")
     }
     longer = (moved["ttft_s"] + further * moved["tpot_s"]) / before
     if driven:

@@ -25,11 +25,7 @@ SECONDS_PER_DAY = 86400.0
 
 
 def apis(
-    first: PlanRecord | MediaPlan | None,
-    model: str,
-    workload: Workload,
-    today: date,
-    providers: Collection[str] = (),
+    first: PlanRecord | MediaPlan | None, model: str, workload: Workload, today: date, providers: Collection[str] = ()
 ) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
     less: its dollars per hour over those of a request, None where that is more than it serves, or there is no plan. Of
@@ -76,9 +72,7 @@ def _record(price: ApiPrice, first: PlanRecord | MediaPlan | None, w: Workload, 
 
 def _per_request(price: ApiPrice, w: Workload) -> float:
     cached = w.prefix.cached_share * w.prompt_tokens if w.prefix else 0.0
-    again = (
-        price.input_usd_per_million if price.cached_usd_per_million is None else price.cached_usd_per_million
-    )
+    again = price.input_usd_per_million if price.cached_usd_per_million is None else price.cached_usd_per_million
     into = (w.prompt_tokens - cached) * price.input_usd_per_million + cached * again
     return (into + w.output_tokens * price.output_usd_per_million) / 1e6
 
@@ -194,9 +188,7 @@ def _supply(first: Plan, pricing: Pricing, today: date, share: float) -> RentalR
     otherwise = replace(pricing, kind="rent" if rent.spot else "spot")
     other = price_record(otherwise.basis(first.chip, today), first.chips, first.group)
     usd = None if other is None else share * other.mid * HOURS_PER_MONTH
-    return RentalRecord(
-        0 if pricing.provider else len(rent.providers), rent.spot, usd, other.provider if other else ""
-    )
+    return RentalRecord(0 if pricing.provider else len(rent.providers), rent.spot, usd, other.provider if other else "")
 
 
 def called(first: PlanRecord | MediaPlan, sold: Sequence[ApiRecord], w: Workload) -> float | None:

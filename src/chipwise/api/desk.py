@@ -95,9 +95,7 @@ def token_s(context: Context, assembly: Assembly) -> float:
     return sum(assembly.seconds(decode(1.0, float(np.mean(np.asarray(requests.context)))), rates).values())
 
 
-def machine_record(
-    context: Context, machine: Machine, assembly: Assembly, clients: float | None = None
-) -> PlanRecord:
+def machine_record(context: Context, machine: Machine, assembly: Assembly, clients: float | None = None) -> PlanRecord:
     """The plan of a model on the parts of a machine: as for one chip, and what each part holds and takes."""
     main = assembly.cards[0]
     d = main.deployment

@@ -87,12 +87,7 @@ class AskedLoad:
         return f"{model} on {chips:g} x {self.deployment.chip.id}, {self.layout.label()}"
 
 
-def asked(
-    model: str,
-    workload: Workload,
-    given: Given,
-    terms: Terms | None = None,
-) -> AskedLoad:
+def asked(model: str, workload: Workload, given: Given, terms: Terms | None = None) -> AskedLoad:
     """The question read and checked; the arguments and errors are those of `estimate`."""
     layout, count, replicas = given.layout, given.count, given.replicas
     together = float(np.asarray(layout.devices))
@@ -118,9 +113,7 @@ def asked(
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not {count}", hint)
     if chips % 1:
         hint = f"as in --tp {hardware.devices_per_package}: the number of devices that software sees in one"
-        raise UsageError(
-            f"{layout.label()} takes {chips:g} x {hardware.id}, which is not a whole number", hint
-        )
+        raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, which is not a whole number", hint)
     one = AskedLoad(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
     _check(memory, deployment, layout, one.name, f"chipwise fit {shlex.quote(model)} --chip {given.chip}")
@@ -239,12 +232,7 @@ def parted(one: AskedLoad, layout: Layout) -> AskedLoad:
 
 
 def estimate(
-    model: str,
-    workload: Workload,
-    given: Given,
-    terms: Terms | None = None,
-    *,
-    evidence: bool = True,
+    model: str, workload: Workload, given: Given, terms: Terms | None = None, *, evidence: bool = True
 ) -> PlanReport:
     """One deployment and its load: clients that each send their next request when the last has ended, or requests that
     arrive at random, over all replicas (default: as many as fit, of a local user one).

@@ -13,14 +13,7 @@ from chipwise.api.suites.sync import sync
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
-from chipwise.catalog.published import (
-    ROUNDS,
-    TrainingResult,
-    best_results,
-    find_result,
-    load_inference_results,
-    select,
-)
+from chipwise.catalog.published import ROUNDS, TrainingResult, best_results, find_result, load_inference_results, select
 from chipwise.catalog.snapshot import today
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import ImportTerms, read_paths
@@ -55,9 +48,7 @@ def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = 
         items: Iterable[Item] = Store().items()
         chip = get_chip(wanted.chip).id if wanted.chip else None
         pairs = ((wanted.benchmark, "benchmark"), (chip, "chip"), (wanted.scenario, "scenario"))
-        return tuple(
-            i for i in items if all(v is None or getattr(i, n).lower() == v.lower() for v, n in pairs)
-        )
+        return tuple(i for i in items if all(v is None or getattr(i, n).lower() == v.lower() for v, n in pairs))
     scenario = None if wanted.scenario is None else wanted.scenario.lower()
     _known("benchmark", wanted.benchmark, load_benchmarks(), "")
     _known("round", wanted.round, ROUNDS)

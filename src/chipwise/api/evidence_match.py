@@ -71,9 +71,7 @@ def measured_evidence(model: str, workload: Workload) -> MatchReport:
         if not ran:
             fit = near_benchmarks(model)
             hint = Sentence(
-                "name a chip: ",
-                CommandText(f"evidence match {shlex.quote(model)} --chip CHIP"),
-                " shows the nearest",
+                "name a chip: ", CommandText(f"evidence match {shlex.quote(model)} --chip CHIP"), " shows the nearest"
             )
             raise UsageError(
                 f"no benchmark runs {model}",
@@ -82,8 +80,7 @@ def measured_evidence(model: str, workload: Workload) -> MatchReport:
             )
         named = Named(ran[0], True)
     return replace(
-        _of_benchmark(named, model, Target(network_facts(named, model), "", scenario=workload.task)),
-        matches=(),
+        _of_benchmark(named, model, Target(network_facts(named, model), "", scenario=workload.task)), matches=()
     )
 
 
@@ -91,9 +88,7 @@ def _of_benchmark(named: Named, model: str, target: Target, most: int = 0) -> Ma
     """What was measured under a benchmark, nearest to a target first, and the best of each chip."""
     benchmark = named.benchmark
     target = replace(target, benchmark=benchmark.name, own=named.own)
-    rows = tuple(
-        map(item_of, (r for r in load_inference_results().values() if r.benchmark == benchmark.name))
-    )
+    rows = tuple(map(item_of, (r for r in load_inference_results().values() if r.benchmark == benchmark.name)))
     found = nearest(target, rows, model_facts, most) if most else ()
     note = "" if named.own else f"{model} was not measured; {benchmark.name} is the nearest network that was"
     if not rows:
@@ -247,9 +242,7 @@ def claim_evidence(
     goal = _goal(model, workload, item.chip, chips or 1, target.precision)
     nearness = match(target, item, model_facts)
     speeds = _PlannedSpeeds(workload, terms, item.chip)
-    claim = judge_claim(
-        nearness, rivals_of(item, others, rivals), _condition, goal, speeds.best, speeds.again
-    )
+    claim = judge_claim(nearness, rivals_of(item, others, rivals), _condition, goal, speeds.best, speeds.again)
     asked = (
         f"{workload.prompt_tokens:,.0f} tokens in, {workload.output_tokens:,.0f} out (--in, --out)",
         *_targets(workload),
@@ -361,9 +354,7 @@ def _targets(w: Workload) -> tuple[str, ...]:
         for name, limit, option in (("TTFT", w.ttft_s, "--ttft"), ("TPOT", w.tpot_s, "--tpot"))
         if limit is not None
     ]
-    return (
-        (*limits, f"limits hold for {w.percentile or P99:.3g} of requests (--percentile)") if limits else ()
-    )
+    return (*limits, f"limits hold for {w.percentile or P99:.3g} of requests (--percentile)") if limits else ()
 
 
 def _condition(item: Item) -> Condition | None:

@@ -148,9 +148,7 @@ def _holds(placed: Callable[[int], Assembly], tokens: int) -> bool:
     return True
 
 
-def _on_parts(
-    model: str, machine: Machine, terms: Terms, context: int, sequences: int
-) -> FitRecord | RefusalRecord:
+def _on_parts(model: str, machine: Machine, terms: Terms, context: int, sequences: int) -> FitRecord | RefusalRecord:
     """A model on the parts of a machine, or why it does not fit."""
     try:
         return _on_machine(model, machine, terms, context, sequences)
@@ -249,9 +247,7 @@ def _mends(load_: HeldLoad, d: Deployment, best: Fit, devices: int | None) -> tu
     if devices is not None:
         more = load_.fit(d, None)
         if more is not None and more.fits:
-            mends.append(
-                f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.label()}"
-            )
+            mends.append(f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.label()}")
     return tuple(mends)
 
 
@@ -269,9 +265,7 @@ def _spread(load_: HeldLoad, d: Deployment) -> FitRecord | None:
     room = chips * capacity - weights
     per_token = cache / (sequences * context)
     held = MemoryItem("weights", weights / chips, f"spread evenly; alone they fill {alone} chips")
-    memory = memory_record(
-        MemoryAccount((held,), capacity, cache / sequences, context), chips, sequences / chips
-    )
+    memory = memory_record(MemoryAccount((held,), capacity, cache / sequences, context), chips, sequences / chips)
     mend = () if chips >= needed else (f"{needed} chips (the weights alone fill {alone})",)
     return FitRecord(
         chip=d.chip.id,

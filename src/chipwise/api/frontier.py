@@ -106,9 +106,7 @@ def _formatted(terms: Terms, text: str) -> Terms:
     if len(parts) > PARTS:
         raise UsageError(f"--formats: cannot read '{shorten(text)}'", "as in h100=fp8/vllm/bf16")
     precision, runtime, kv = [*parts, None, None, None][:PARTS]
-    return replace(
-        terms, precision=precision or terms.precision, runtime=runtime or terms.runtime, kv=kv or terms.kv
-    )
+    return replace(terms, precision=precision or terms.precision, runtime=runtime or terms.runtime, kv=kv or terms.kv)
 
 
 def _speeds(formats: Mapping[str, str], chips: set[str]) -> dict[str, float]:

@@ -61,11 +61,7 @@ def ways_out(
         less = [*working(fewest, () if timed else _less_load(w, limits, most), _fuller(w, limits, most))]
         later = working(fewest, _later_job(w, limits, most), *(_looser(w, limits, most, n) for n in TARGETS))
         narrow = _narrower(tried)
-        less += (
-            [NARROW]
-            if narrow and answered(partial(_fewest, market, [narrow]), (most.chip, limits, w))
-            else []
-        )
+        less += [NARROW] if narrow and answered(partial(_fewest, market, [narrow]), (most.chip, limits, w)) else []
     more = (*_more_of_mine(w, limits, near, fewest), *_more_chips(w, limits, near, fewest))
     return [*less, *more, *working(fewest, _later(w, limits, near)), *later]
 
@@ -83,9 +79,7 @@ def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
 def wider(market: Market, tried: Sequence[CandidateFormat]) -> list[str]:
     """Wide weights, where software reads those alone, and a plan with them keeps what is asked."""
     context = tried[0].context
-    found = answered(
-        lambda name: load_generating(context.found.graph.model.name, name, None), WIDE.split()[-1]
-    )
+    found = answered(lambda name: load_generating(context.found.graph.model.name, name, None), WIDE.split()[-1])
     if found is None:
         return []
     one = CandidateFormat(replace(context, found=found), stored=False)
@@ -282,9 +276,7 @@ def _beyond(w: Workload, reach: Reach, refusals: Sequence[Refusal]) -> tuple[str
     first, carried = max(refusals, key=lambda r: r.reach.requests_per_s, default=None), reach.requests_per_s
     if first is not None and w.rate_per_s is not None and carried > 0:
         what = f"{format_number(w.rate_per_s)} requests/s are out of reach within the limits: at most {down(carried)} "
-        what += (
-            f"on {first.chip}, at {w.utilisation:.0%} of its limit and with {w.confidence:.0%} probability"
-        )
+        what += f"on {first.chip}, at {w.utilisation:.0%} of its limit and with {w.confidence:.0%} probability"
         return what, "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
     if first is not None and w.job and w.job.deadline_s and w.due_per_s and 0 < carried < w.due_per_s:
         soonest = duration_words(w.due_per_s * w.job.deadline_s / carried)
@@ -301,9 +293,7 @@ def _miss(refusal: Refusal, w: Workload) -> float:
     """By what factor the worst target is missed for itself."""
     reach = refusal.reach
     whole = reach.ttft_s + (w.output_tokens - 1.0) * reach.tpot_s
-    return max(
-        reach.ttft_s / (w.ttft_s or np.inf), reach.tpot_s / (w.tpot_s or np.inf), whole / (w.e2e_s or np.inf)
-    )
+    return max(reach.ttft_s / (w.ttft_s or np.inf), reach.tpot_s / (w.tpot_s or np.inf), whole / (w.e2e_s or np.inf))
 
 
 def _targets(refusal: Refusal, w: Workload) -> str:

@@ -82,9 +82,7 @@ def load_curve(
     least = min(float(in_flight(workload, layout.pp) * layout.dp), full.concurrency)
     loads = np.unique(np.geomspace(least, full.concurrency, POINTS))[:-1]
     lesser = (
-        estimate(
-            model, workload, replace(given, concurrency=float(c) * given.replicas, rate_per_s=None), terms
-        )
+        estimate(model, workload, replace(given, concurrency=float(c) * given.replicas, rate_per_s=None), terms)
         for c in loads
     )
     # the last is the plan itself

@@ -38,8 +38,7 @@ def network_of(model: str) -> LaunchNetwork:
         rope=_rope(keys),
         norm_epsilon=_number(keys.get("rms_norm_eps")),
         # latent attention has norms over its latents
-        qk_norm=isinstance(mixer, LatentAttention)
-        or (isinstance(mixer, SelfAttention) and mixer.qk_norm != ""),
+        qk_norm=isinstance(mixer, LatentAttention) or (isinstance(mixer, SelfAttention) and mixer.qk_norm != ""),
         qkv_bias=isinstance(mixer, SelfAttention) and mixer.qkv_bias,
         latent=_latent(mixer),
         dense_layers=graph.model.runs[0][0] if routed and isinstance(first.ffn, Dense) else 0,

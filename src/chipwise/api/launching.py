@@ -80,9 +80,7 @@ ALIKE = ("half", "fp8")
 """Sets of formats of which software loads one as another; those of 8 bits differ in their scales."""
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
-ADMITTED = (
-    4096  # tokens of a sequence that a server takes at least, where that reserves no memory and one fits
-)
+ADMITTED = 4096  # tokens of a sequence that a server takes at least, where that reserves no memory and one fits
 LONGER = 2.0  # times the mean, prompts of a loop that are kept
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
@@ -158,9 +156,7 @@ def chain_of(saved: Saved, rank: int = 1) -> ChainSpec:
     answer, and a placement of no chain."""
     if saved.verb != "fleet":
         hint = Sentence(CommandText("fleet FLEET.toml --save FILE"), ", whose demand has steps")
-        raise UsageError(
-            f"--for {CHAIN} is of a saved fleet, this is a saved {saved.verb}", hint, field="for"
-        )
+        raise UsageError(f"--for {CHAIN} is of a saved fleet, this is a saved {saved.verb}", hint, field="for")
     check_answer(saved)
     rows = saved.report["fleet"]["placements"]
     with reading(saved.tables), use(saved.snapshot):
@@ -208,18 +204,9 @@ def _at_desk(saved: Saved, rank: int) -> Saved:
     asked = cast(LocalRequest, request_of(saved.verb, saved.request))
     have = asked.have or row["machine"]
     read = saved.report["prompt_tokens"]
-    changed = {
-        "in_": f"{read:.10g}",
-        "out": f"{max(row['context'] - read, 1.0):.10g}",
-        "have": have,
-        "max_usd": None,
-    }
+    changed = {"in_": f"{read:.10g}", "out": f"{max(row['context'] - read, 1.0):.10g}", "have": have, "max_usd": None}
     plan = about(
-        asked,
-        PlanRequest,
-        **{n: row[n] for n in ("model", "runtime", "precision", "kv")},
-        **changed,
-        task="local",
+        asked, PlanRequest, **{n: row[n] for n in ("model", "runtime", "precision", "kv")}, **changed, task="local"
     )
     with reading(saved.tables), use(saved.snapshot):
         found = answered("plan", plan).saved
@@ -232,12 +219,7 @@ def _at_load(saved: Saved, row: Mapping[str, Any], read: float) -> Saved:
     read = min(read, row["context"] - OUTPUT)
     pace = row["tokens_per_s"]
     tpot = {**pace, "mid": 1.0 / pace["mid"], "low": 1.0 / pace["high"], "high": 1.0 / pace["low"]}
-    times = {
-        "ttft_s": row["ttft_s"],
-        "tpot_s": tpot,
-        "prefill_s": row["ttft_s"]["mid"],
-        "decode_s": tpot["mid"],
-    }
+    times = {"ttft_s": row["ttft_s"], "tpot_s": tpot, "prefill_s": row["ttft_s"]["mid"], "decode_s": tpot["mid"]}
     first, *others = saved.report["plans"]
     lengths = {"prompt_tokens": read, "output_tokens": OUTPUT, "room_tokens": row["context"]}
     report = {
@@ -257,9 +239,7 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
     if row is None:
         raise UsageError(f"no placement {rank} in it", f"1 to {len(rows)}", field="plan")
     if not row["chips"]:
-        raise UsageError(
-            f"placement {rank} calls {row['supply']}", "--plan names one that runs on chips", field="plan"
-        )
+        raise UsageError(f"placement {rank} calls {row['supply']}", "--plan names one that runs on chips", field="plan")
     with reading(saved.tables), use(saved.snapshot):
         asked = cast(FleetRequest, request_of(saved.verb, saved.request)).asked()
         question = asked.question_of(row)
@@ -330,9 +310,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = N
     """A request of a model that generates no tokens. Raises `UsageError` for a step of its training."""
     report, latency = saved.report, plan["latency_s"]
     if report["trained"]:
-        raise UsageError(
-            f"{report['model']}: a training step is launched by what built it", "save a request of it"
-        )
+        raise UsageError(f"{report['model']}: a training step is launched by what built it", "save a request of it")
     settings, chip = report["settings"], find_chip(plan["chip"], {}, _own(saved.request))
     if saved.request.get("aside"):
         raise UsageError(
@@ -415,9 +393,7 @@ def _serve(
     spread = (workload["prompt_cv"], workload["output_cv"])
     longest = _longest(plan, workload, policies)
     guess = _guess(request, found.graph)
-    own_text = (
-        "random text of a benchmark is not accepted as often as yours, measure on your own" if guess else ""
-    )
+    own_text = "random text of a benchmark is not accepted as often as yours, measure on your own" if guess else ""
     notes = {"weights": weights, "guesses": own_text}
     return ServeSpec(
         title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.label}, {precision}",
@@ -462,10 +438,7 @@ def _serve(
         placed=placed,
         network=_network(saved),
         passes=LaunchPasses(
-            plan["prefill_s"],
-            plan["decode_s"],
-            plan["batch"],
-            interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
+            plan["prefill_s"], plan["decode_s"], plan["batch"], interval=_ends(plan["tpot_s"] or plan["ttft_s"])
         ),
         api=_called(report, plan["chip"]),
         scaling=FollowingRecord.of(plan["scaling"]) if plan.get("scaling") else None,
@@ -510,9 +483,7 @@ def _placed(saved: Saved, plan: Mapping[str, Any]) -> tuple[Chip, Placed | None]
 
 def _longest(plan: Mapping[str, Any], workload: Mapping[str, Any], policies: Policies) -> int:
     """Tokens of the longest sequence: far above the mean, and where that reserves no memory what servers are asked."""
-    room = sum(
-        workload[f"{of}_tokens"] * (1.0 + DEVIATIONS * workload[f"{of}_cv"]) for of in ("prompt", "output")
-    )
+    room = sum(workload[f"{of}_tokens"] * (1.0 + DEVIATIONS * workload[f"{of}_cv"]) for of in ("prompt", "output"))
     longest: int = math.ceil(max(room, workload.get("room_tokens", 0.0)) / BLOCK) * BLOCK
     if policies.kv_reservation != "slots":
         longest = max(longest, min(ADMITTED, plan["memory"]["cache_tokens"] // BLOCK * BLOCK))
@@ -618,16 +589,8 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             f"{duration(plan['days']['mid'])} with failures",
             f"memory: {plan['memory_bytes'] / 1e9:.1f} of {plan['capacity_bytes'] / 1e9:.1f} GB on the fullest device "
             f"(optimiser {held.optimizer}, gradients {held.gradients}, loss {held.loss})",
-            *(
-                ["documents: the loader masks attention between them"]
-                if saved.request.get("documents")
-                else []
-            ),
-            *(
-                [f"{MADE}: a folder of your own with config.json and tokenizer"]
-                if _by_dimensions(saved)
-                else []
-            ),
+            *(["documents: the loader masks attention between them"] if saved.request.get("documents") else []),
+            *([f"{MADE}: a folder of your own with config.json and tokenizer"] if _by_dimensions(saved) else []),
         ),
         optimizer=kept.get("optimizer", ""),
         master=held.master,
@@ -776,9 +739,7 @@ def _instance(row: Mapping[str, Any]) -> str:
     return str(row["sharing"]["share"].partition("mig=")[2])
 
 
-def memory_told(
-    share: Share, policies: Policies, chip: Chip, several: bool, weights: float, taken: float
-) -> float:
+def memory_told(share: Share, policies: Policies, chip: Chip, several: bool, weights: float, taken: float) -> float:
     """The share of its base that the runtime is told: what it reserves has no option of its own where the base is
     the memory before loading (SGLang: 1 - reserved / free, as it sets the share itself). On a part of a chip it is
     that part of what the runtime finds there, where others have `taken` theirs before; an instance is found as a chip.

@@ -49,9 +49,7 @@ def load(model: str, precision: str | None = None, kv: str | None = None) -> Loa
     """
     config = find_config(model)
     return _loaded(
-        _Read(config, scored=precision is not None),
-        (config.weights or None) if precision is None else precision,
-        kv,
+        _Read(config, scored=precision is not None), (config.weights or None) if precision is None else precision, kv
     )
 
 
@@ -216,9 +214,7 @@ def models() -> tuple[ModelRecord, ...]:
     return tuple(describe(name) for name in names)
 
 
-def find_chip(
-    name: str, changes: Mapping[str, str] | None = None, own: Mapping[str, Chip] | None = None
-) -> Chip:
+def find_chip(name: str, changes: Mapping[str, str] | None = None, own: Mapping[str, Chip] | None = None) -> Chip:
     """A chip by name, one of the user's `own` first, or of the user's own TOML file (`FILE.toml`, or `FILE.toml:ID` of
     several), or a machine that was probed (`measured`, `probe-...`), with figures replaced by `changes`.
 
@@ -237,8 +233,7 @@ def find_chip(
         products = [c for c in chips if ":" not in c]  # the others are options of them
         if not wanted and len(products) != 1:
             raise UsageError(
-                f"{file}.toml holds {len(products)} chips",
-                f"name one: {file}.toml:{next(iter(products), 'ID')}",
+                f"{file}.toml holds {len(products)} chips", f"name one: {file}.toml:{next(iter(products), 'ID')}"
             )
         wanted = wanted or products[0]
         if wanted not in chips:

@@ -68,11 +68,7 @@ COUNTS = (1, 2, 4)  # cards of a kind that are bought together
 USES = ("chat", "code", "reasoning", "vision")
 BARE = re.compile(r"\d+ ?GB|card|machine")
 """What is for sale, said by its memory or its form alone."""
-BENCHMARKS = {
-    "gpqa_diamond": "GPQA Diamond",
-    "mmlu_pro": "MMLU-Pro",
-    "livecodebench_v6": "LiveCodeBench v6",
-}
+BENCHMARKS = {"gpqa_diamond": "GPQA Diamond", "mmlu_pro": "MMLU-Pro", "livecodebench_v6": "LiveCodeBench v6"}
 """Published scores by their key in the table, with their names."""
 GENERAL, CODE = "gpqa_diamond", "livecodebench_v6"
 
@@ -238,9 +234,7 @@ class MachineAsked:
         if not (first.commands or self.terms.environment.in_page):
             made = f"; {' and '.join(converting())} make it while they load"
             made = made if first.precision in CONVERTED else ""
-            none = [
-                f"no published files of {first.model} in {first.precision} are known: no line starts it{made}"
-            ]
+            none = [f"no published files of {first.model} in {first.precision} are known: no line starts it{made}"]
         said = (*_ordered(self.wish), *_words(self.machine), *recalled, *none, *chosen.said, *self.terms.said)
         report = _report(self.wish, chosen.plans, said)
         return replace(report, machine=self.machine.words, refused=tuple(found.refused))
@@ -254,9 +248,7 @@ class MachineAsked:
 def _apart(record: LocalRecord, machine: Machine, wish: Wish, terms: Terms) -> LocalRecord:
     """A row whose lines say how fast engines are that run routed experts by kernels of their own, not by those that
     the row was priced with."""
-    engines = [
-        r for r in all_software(Runtime).values() if r.name in record.commands and r.unfused_experts > 1.0
-    ]
+    engines = [r for r in all_software(Runtime).values() if r.name in record.commands and r.unfused_experts > 1.0]
     if not engines or not load_generating(record.model).graph.routed:
         return record
     lines = dict(record.commands)
@@ -426,19 +418,14 @@ def _running(
         there = _first(wanted, offer.machine, wish, terms)
         if there is not None and (fewer := offer.of(there[1].chips)) != offer:
             # cards that stay idle are not bought; as few as are tried anyway stand for themselves
-            offer, there = (
-                fewer,
-                None if fewer.times in COUNTS else _first(wanted, fewer.machine, wish, terms),
-            )
+            offer, there = (fewer, None if fewer.times in COUNTS else _first(wanted, fewer.machine, wish, terms))
         if there is not None:
             paid = replace(there[1], item=offer.item, usd=offer.usd, covers=offer.price.covers)
             found.append((there[0], paid))
     return found
 
 
-def _first(
-    wanted: Sequence[Candidate], machine: Machine, wish: Wish, terms: Terms
-) -> tuple[int, LocalRecord] | None:
+def _first(wanted: Sequence[Candidate], machine: Machine, wish: Wish, terms: Terms) -> tuple[int, LocalRecord] | None:
     """The most able model that a machine runs, with its place: in 4 bits and more where it runs one so."""
     narrower: tuple[int, LocalRecord] | None = None
     for place, candidate in enumerate(wanted):
@@ -525,9 +512,7 @@ class _OnMachine:
         together = space.refusals.get(self.machine.name)
         if first is not None or (together and np.isfinite(together.reach.tpot_s)):
             seconds = first.pace.mid if first else together.reach.tpot_s if together else np.inf
-            return self._refused(
-                "SLOW", f"at most {format_number(1.0 / seconds, 2)} tokens/s", tpot_s=seconds
-            )
+            return self._refused("SLOW", f"at most {format_number(1.0 / seconds, 2)} tokens/s", tpot_s=seconds)
         if space.rejected[Reason.MEMORY]:
             least = min(one.context.found.graph.weight_bytes() for one in space.formats)
             return self._refused("MEMORY", f"takes {format_bytes(least)} and more")
@@ -617,9 +602,7 @@ def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
     found = find_config(name)
     if found.name not in known_names():
         return Candidate(name, "", ())
-    own = known.get(found.name) or next(
-        (c for n, c in known.items() if named_config(n).name == found.name), None
-    )
+    own = known.get(found.name) or next((c for n, c in known.items() if named_config(n).name == found.name), None)
     return own or with_files(found.name)
 
 

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 BUDGET_S = (5.0, 3600.0)
 """Seconds that a probe may be given."""
-RUN_AS = dict.fromkeys(
-    ("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"), "native_batch_norm"
-)
+RUN_AS = dict.fromkeys(("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"), "native_batch_norm")
 """Operators of a trace by the names of those that run for them."""
 BUSY = 0.5
 """Of the cores at work for others, from which on times of several threads say little: they wait for each other."""
@@ -80,9 +78,7 @@ def measure_probe(
 
     def so_far(machine: TimedMachine) -> None:
         nonlocal kept
-        with suppress(
-            UsageError
-        ):  # a full disk, which the end says; whether it says enough is seen when it is read
+        with suppress(UsageError):  # a full disk, which the end says; whether it says enough is seen when it is read
             kept = store.keep_probe(replace(machine, like=like, memory_bytes=memory).to_json(), kept)
 
     found = probe(measured, budget_s, dtypes, say, so_far=so_far if keep else lambda machine: None)
@@ -138,9 +134,7 @@ def measure_endpoint(
     sent, seconds = loaded(url, model, load, say)
     good = [r for r in sent if not r.failed]
     if not good:
-        raise UsageError(
-            f"{url} answered nothing: {sent[0].failed if sent else 'no request'}", "is the server up?"
-        )
+        raise UsageError(f"{url} answered nothing: {sent[0].failed if sent else 'no request'}", "is the server up?")
     figures = _figures(good, seconds)
     values = {
         "model": model,
@@ -184,9 +178,7 @@ def measure_endpoint(
 def _figures(good: Sequence[EndpointRequest], seconds: float) -> dict[str, float | None]:
     """What requests that were answered in so many seconds say of an endpoint."""
     first = np.array([r.first_s for r in good])
-    further = np.array(
-        [(r.last_s - r.first_s) / (r.output_tokens - 1.0) for r in good if r.output_tokens > 1.0]
-    )
+    further = np.array([(r.last_s - r.first_s) / (r.output_tokens - 1.0) for r in good if r.output_tokens > 1.0])
     tokens = sum(r.output_tokens for r in good)
     return {
         "requests_per_s": len(good) / seconds,
@@ -218,14 +210,10 @@ def measure_model(
     from chipwise.tracing.module import trace_calls
 
     here = machine(known)
-    measured = backend(
-        "torch", device or (here.device if here.backend == "torch" else None), threads or here.threads
-    )
+    measured = backend("torch", device or (here.device if here.backend == "torch" else None), threads or here.threads)
     if (here.backend, here.threads) != ("torch", measured.threads):
         what = f"the machine was measured with {here.backend} and {here.threads} threads"
-        raise UsageError(
-            what, Sentence(CommandText(f"measure probe --backend torch --threads {measured.threads}"))
-        )
+        raise UsageError(what, Sentence(CommandText(f"measure probe --backend torch --threads {measured.threads}")))
     passes, weight = [], 0.0
     for example in examples_of(place, train, measured.device):
         seen = trace_calls(example.module, example.arguments, example.keywords, training=example.training)
@@ -261,9 +249,7 @@ def measure_model(
                 process,
             )
         )
-    return ModelRun(
-        place, measured.software, measured.device, measured.threads, weight, tuple(passes), here.notes
-    )
+    return ModelRun(place, measured.software, measured.device, measured.threads, weight, tuple(passes), here.notes)
 
 
 def _lost(error: UsageError) -> str:
@@ -291,10 +277,7 @@ def machine(name: str = "") -> TimedMachine:
 def _report(found: Probe, kept: str, store: str, notes: Sequence[str]) -> ProbeReport:
     m, numbers = found.machine, found.machine.numbers
     unseen = tuple(
-        (
-            group_of(t.task.op),
-            TaskRecord(t.task.name, m.seconds(t.task.op), t.timing.seconds, t.timing.spread),
-        )
+        (group_of(t.task.op), TaskRecord(t.task.name, m.seconds(t.task.op), t.timing.seconds, t.timing.spread))
         for t in found.unseen
         if group_of(t.task.op) in numbers.rates
     )

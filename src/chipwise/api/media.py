@@ -50,11 +50,7 @@ PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,0
 
 
 def answer(
-    pipeline: Pipeline,
-    terms: Terms | None = None,
-    *,
-    chips: Sequence[str] = (),
-    asked: Sampling | None = None,
+    pipeline: Pipeline, terms: Terms | None = None, *, chips: Sequence[str] = (), asked: Sampling | None = None
 ) -> MediaReport:
     """Any pipeline, traced or built in, on each of some chips (none named: all on the market), in the order asked.
 
@@ -113,9 +109,7 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
     elif plan_.load is not None and plan_.load >= 1.0:
         enough = priced(pipeline, place, terms, asked).chips
         what = f"{plan_.chips:,}x {plan_.chip} sustain {plan_.samples_per_s.mid:,.3g} {pipeline.unit}s/s"
-        raise InfeasibleError(
-            f"{pipeline.name}: {what}, less than --rate", f"--chip {enough}x{plan_.chip} is enough"
-        )
+        raise InfeasibleError(f"{pipeline.name}: {what}, less than --rate", f"--chip {enough}x{plan_.chip} is enough")
     report = report_of(pipeline, [plan_], [], terms)
     return replace(report, rate_per_s=asked.rate_per_s), place
 
@@ -141,9 +135,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     groups = ((one[0].id, one) for one in _groups(chips, terms))
     plans, refused = of_each(groups, on, alone=len(chips) == 1)
     if not ran:
-        raise InfeasibleError(
-            f"{model}: none of these chips has known software for it", "chipwise chips list"
-        )
+        raise InfeasibleError(f"{model}: none of these chips has known software for it", "chipwise chips list")
     order = {"comfortable": 0, "tight": 1, "no": 2}
     plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip, p.chips))
     return report_of(ran[-1], plans, refused, terms)
@@ -273,9 +265,7 @@ def _read_load(report: MediaReport) -> Workload | None:
     if not tokens or (report.rate_per_s is None and report.job is None):
         return None
     task: Task = "serve" if report.job is None else "batch"
-    return Workload(
-        task, prompt_tokens=tokens, output_tokens=1.0, rate_per_s=report.rate_per_s, job=report.job
-    )
+    return Workload(task, prompt_tokens=tokens, output_tokens=1.0, rate_per_s=report.rate_per_s, job=report.job)
 
 
 def _read(report: MediaReport, name: str, terms: Terms) -> tuple[ApiRecord, ...]:
@@ -327,9 +317,7 @@ class NetworkCopies:
         speed, count = Speed.of(work, place.numbers), found.plans[0].replicas * work.copies
         return cls(opened, terms, found, place, work, speed, count)
 
-    def runs(
-        self, traffic: SimulatedTraffic, route: str = QUEUE, scaling: Scaling | None = None
-    ) -> RepeatedRuns:
+    def runs(self, traffic: SimulatedTraffic, route: str = QUEUE, scaling: Scaling | None = None) -> RepeatedRuns:
         """The requests, for one sample each, one by one, on replicas that may follow them."""
         times, stages = job_times(self.model, self.place, self.terms, self.work, self.speed), self.work.copies
         return job_runs(times, self.speed, self.count, traffic, route, stages=stages, scaling=scaling)
@@ -373,18 +361,14 @@ class NetworkCopies:
 def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
     """The chips of these names, of none all on the market."""
     market = load_chips()
-    return [find_chip(c, terms.changes, terms.own_chips) for c in names] or [
-        market[c] for c in market.market()
-    ]
+    return [find_chip(c, terms.changes, terms.own_chips) for c in names] or [market[c] for c in market.market()]
 
 
 def _groups(names: Sequence[str], terms: Terms) -> list[tuple[Chip, int | None]]:
     """The same, each with every count that was said of it, None for none."""
     asked = kinds(names)
     counts = asked.values() if asked else repeat((None,))
-    return [
-        (chip, n) for chip, several in zip(_chips(tuple(asked), terms), counts, strict=False) for n in several
-    ]
+    return [(chip, n) for chip, several in zip(_chips(tuple(asked), terms), counts, strict=False) for n in several]
 
 
 def report_of(

@@ -150,8 +150,7 @@ def networks(search: str | None = None) -> tuple[str, ...]:
     if search is None:
         return media.names()
     known = {
-        name: " ".join((name, *media.entry(name).names, FAMILIES[media.entry(name).task]))
-        for name in media.names()
+        name: " ".join((name, *media.entry(name).names, FAMILIES[media.entry(name).task])) for name in media.names()
     }
     return tuple(name for name, words in known.items() if holding(search, (words,)))
 
@@ -161,9 +160,7 @@ def network(name: str) -> NetworkRecord:
 
     entry = media.entry(name)
     found = record_of(media.pipeline(name))
-    return replace(
-        found, name=entry.name, names=entry.called[1:], family=FAMILIES[entry.task], origin=entry.source
-    )
+    return replace(found, name=entry.name, names=entry.called[1:], family=FAMILIES[entry.task], origin=entry.source)
 
 
 def record_of(pipeline: Pipeline) -> NetworkRecord:
@@ -192,9 +189,7 @@ def own_model(model: str) -> str | Files:
     return model if source is None else Files(source)
 
 
-def made(
-    model: str | Files, terms: Terms, asked: Sampling, *, scores: bool = False, timed: bool = True
-) -> Pipeline:
+def made(model: str | Files, terms: Terms, asked: Sampling, *, scores: bool = False, timed: bool = True) -> Pipeline:
     """The model at these sizes. Raises `UsageError`, where it is to be `timed` for one of which only weights are
     known."""
     if isinstance(model, str):

@@ -55,9 +55,7 @@ def changes(
     return _changes(_tried(model, place, terms, asked, plan), model, place, plan)
 
 
-def _changes(
-    tried: Iterable[_Change], model: str | Files, place: Place, plan: MediaPlan
-) -> tuple[MediaChange, ...]:
+def _changes(tried: Iterable[_Change], model: str | Files, place: Place, plan: MediaPlan) -> tuple[MediaChange, ...]:
     found = []
     for change in tried:
         try:
@@ -96,9 +94,7 @@ def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -
         yield from _narrowed(model, place, terms, asked, narrow)
 
 
-def _narrowed(
-    model: str | Files, place: Place, terms: Terms, asked: Sampling, narrow: str
-) -> Iterator[_Change]:
+def _narrowed(model: str | Files, place: Place, terms: Terms, asked: Sampling, narrow: str) -> Iterator[_Change]:
     """Products in a narrower format, of the software or of another that folds conversions."""
     words = f"products in {narrow}, {QUALITY}"
     if place.runtime.takes(narrow):
@@ -128,9 +124,7 @@ def _others(model: str | Files, place: Place) -> Iterator[MediaRuntime]:
             yield runtime
 
 
-def _tried(
-    model: str | Files, place: Place, terms: Terms, asked: Sampling, plan: MediaPlan
-) -> Iterator[_Change]:
+def _tried(model: str | Files, place: Place, terms: Terms, asked: Sampling, plan: MediaPlan) -> Iterator[_Change]:
     """Software, and the request asked otherwise."""
     yield from _software(model, place, terms, asked)
     pipeline = place.pipeline(model, terms, asked)

@@ -133,9 +133,7 @@ class NetworkChoice:
         few = np.array([w.doing.chips <= self.limits.chips(w.doing.work.chip.id) for w in self.ways], bool)
         found = cheap & few
         if asked.job is not None and asked.job.max_usd is not None:
-            dear = [
-                cautious_usd(w, float(usd)) for w, usd in zip(self.ways, self.paid.usd_per_h, strict=True)
-            ]
+            dear = [cautious_usd(w, float(usd)) for w, usd in zip(self.ways, self.paid.usd_per_h, strict=True)]
             found &= np.array(dear) <= asked.job.max_usd
         return np.asarray(found)
 
@@ -190,9 +188,7 @@ class NetworkChoice:
 
     def exchanged(self, old: Way, new: Way) -> NetworkChoice:
         """The same with one way in place of another."""
-        tried = [
-            replace(one, ways=tuple(new if way is old else way for way in one.ways)) for one in self.tried
-        ]
+        tried = [replace(one, ways=tuple(new if way is old else way for way in one.ways)) for one in self.tried]
         return replace(self, tried=tried)
 
     @property
@@ -295,9 +291,7 @@ class NetworkChoice:
             else:
                 alone = replace(self, tried=(one,))
                 near = alone.nearest()
-                what = (
-                    "more than there are" if self.limits.have else "beyond the limit of chips, power or price"
-                )
+                what = "more than there are" if self.limits.have else "beyond the limit of chips, power or price"
                 words = "" if near is None else f"{taken(near.plan(), self.asked)}: "
                 found.append(RefusalRecord(name, "BUDGET", f"{words}{what}"))
         return found
@@ -415,9 +409,7 @@ def together(ways: Sequence[Way], asked: Sampling) -> Figure:
         kinds = []
         for d in (way.doing for way in ways):
             # the rate of a low end has times of a high one
-            slower = (
-                getattr(d.speed.latency, {"low": "high", "high": "low"}.get(end, end)) / d.speed.latency.mid
-            )
+            slower = getattr(d.speed.latency, {"low": "high", "high": "low"}.get(end, end)) / d.speed.latency.mid
             at_once = float((d.replicas.count or 1) * d.work.copies * d.work.pipeline.samples)
             kinds.append((at_once, slower * d.speed.latency.mid, slower * d.speed.full.mid))
         return job.tokens / side_by_side(job.tokens, kinds)

@@ -47,9 +47,7 @@ def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
     return InfeasibleError(f"{name}: {what}", hint, reasons={"HOST_MEMORY": 1})
 
 
-def roomier(
-    place: Place, model: str | Files, terms: Terms, asked: Sampling, chips: int | None
-) -> Iterator[str]:
+def roomier(place: Place, model: str | Files, terms: Terms, asked: Sampling, chips: int | None) -> Iterator[str]:
     """The smallest changes with which devices hold what they lack memory for, of each kind one, tried on `chips` (None:
     as many as it takes): what waits on the host; of training layers that are run again, weights in parts on devices
     that share a batch, or a sequence."""
@@ -70,9 +68,7 @@ def roomier(
     yield from found or dict.fromkeys(working(fits, *(_parts(asked, again, told, axis) for axis in axes)))
 
 
-def _lighter(
-    place: Place, model: str | Files, terms: Terms, asked: Sampling
-) -> Iterator[tuple[str, Sampling]]:
+def _lighter(place: Place, model: str | Files, terms: Terms, asked: Sampling) -> Iterator[tuple[str, Sampling]]:
     """Ways of asking that take less of the memory, the quicker first, with the options that say them: encoders of text
     in the few bits of the network that they steer, weights that wait on the host."""
     at = OFFLOADS.index(asked.offload)
@@ -156,9 +152,7 @@ def _no_room(question: Question, choice: NetworkChoice, shown: Pipeline) -> Infe
     """The refusal where neither devices nor hosts have the memory."""
     asked = question.asked
     if not choice.tried:
-        return InfeasibleError(
-            f"{shown.name}: none of these chips has known software for it", "chipwise chips list"
-        )
+        return InfeasibleError(f"{shown.name}: none of these chips has known software for it", "chipwise chips list")
     hosted = [one.hosted for one in choice.tried if one.hosted is not None]
     if hosted and len(choice.tried) == 1:
         d = hosted[0].doing
@@ -177,9 +171,7 @@ def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
     choice, _ = replace(question, asked=free, owned=True).choice(chips)
     ways = choice.best_by()
     if asked.rate_per_s is None or not ways:
-        return InfeasibleError(
-            f"{shown.name}: it takes {takes}, more than there are", either(_targets(asked))
-        )
+        return InfeasibleError(f"{shown.name}: it takes {takes}, more than there are", either(_targets(asked)))
     plans = [way.plan() for way in ways]
     kinds = ", ".join(f"{p.chips:,}x {p.chip} with {p.runtime}" for p in plans)
     every = sum(p.samples_per_s.mid for p in plans)
@@ -295,8 +287,7 @@ def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
         and (usd is None or usd > limits.max_usd_per_h),
         "a higher --max-watts": bool(limits.fed) and p.chips > limits.fed.get(chip, 0),
         f"more of them in --chips, as in {p.chips}x{chip}": p.chips > limits.at_most.get(chip, math.inf),
-        f"chips named by --chips, as in {chip}": chip in limits.few
-        and p.chips > Limits(few=limits.few).chips(chip),
+        f"chips named by --chips, as in {chip}": chip in limits.few and p.chips > Limits(few=limits.few).chips(chip),
         f"--max-usd {_usd(total)}": asked.job is not None
         and asked.job.max_usd is not None
         and (total is None or total > asked.job.max_usd),
@@ -307,9 +298,7 @@ def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
 
 def _targets(asked: Sampling) -> list[str]:
     """The targets that were said, as what else could be."""
-    sure = asked.latency_s is not None or (
-        asked.job is not None and (asked.job.deadline_s or asked.job.max_usd)
-    )
+    sure = asked.latency_s is not None or (asked.job is not None and (asked.job.deadline_s or asked.job.max_usd))
     said = {
         "lower rates in --day": asked.curve,
         "a later --e2e": asked.latency_s,

@@ -151,9 +151,7 @@ class Doing:
         packages, held = self.work.packages, self.work.held(self.numbers)
         weights = sum(size for kind, size in _uses(held).items() if kind.startswith("weights"))
         hosts = -(-packages // self.work.system.chips_per_host) if self.work.system else 1
-        return start_up_s(
-            weights * packages * self.work.chip.devices_per_package, self.work.chip, packages, hosts
-        )
+        return start_up_s(weights * packages * self.work.chip.devices_per_package, self.work.chip, packages, hosts)
 
     @property
     def hosts(self) -> int:
@@ -250,8 +248,7 @@ class Doing:
             tokens_per_s=figure(self.delivered.scaled(words)) if words else None,
             bound=speed.cost.bound,
             shares={name: float(s) / total_s for name, s in speed.cost.exposed.items() if float(s) > 0.0},
-            stages={s.name: _alone(s, speed.pace) for s in work.stages}
-            | {"request": float(speed.pace.request_s)},
+            stages={s.name: _alone(s, speed.pace) for s in work.stages} | {"request": float(speed.pace.request_s)},
             memory_bytes=float(held.total_bytes),
             memory_range=figure(taken),
             memory_chance=taken.kept(capacity),

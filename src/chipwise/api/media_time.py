@@ -120,10 +120,7 @@ def over_log(
         doing, tried = _seen(new, model, log, peak, choice), tried + 1
         choice = choice.settled(new, replace(new, doing=doing), by)
     count = sum(way.doing.seen is not None for way in choice.ways)
-    words = [
-        f"{count} plans simulated over {log.line}: their waits and chances are the simulation's",
-        *log.said,
-    ]
+    words = [f"{count} plans simulated over {log.line}: their waits and chances are the simulation's", *log.said]
     for rank, way in enumerate(choice.best_by(by)[:FIRST], 1):
         doing = way.doing
         if doing.seen is None or doing.asked.latency_s is None or (doing.replicas.count or 1) < 2:
@@ -131,16 +128,11 @@ def over_log(
         closed = max(float(np.floor(doing.each_per_s * doing.answered_s)), 1.0)
         wary = _wary(way, model, log.rate_per_s, log)
         scaling, why = followed_log(replace(way.plan(), rank=rank), wary, doing.start_s, closed, given)
-        choice, words = (
-            choice.exchanged(way, replace(way, doing=replace(doing, scaling=scaling))),
-            [*words, *why],
-        )
+        choice, words = (choice.exchanged(way, replace(way, doing=replace(doing, scaling=scaling))), [*words, *why])
     return choice, tuple(words)
 
 
-def over_day(
-    choice: NetworkChoice, model: str | Files, curve: RateCurve, by: By, given: ScalingGiven
-) -> NetworkChoice:
+def over_day(choice: NetworkChoice, model: str | Files, curve: RateCurve, by: By, given: ScalingGiven) -> NetworkChoice:
     """The choice whose plans, as far as they are printed, hold the peak of a day in simulation with as many replicas as
     that takes, and of which the first have the cheapest policy under which these follow the day; as it is where no
     target is asked."""

@@ -256,9 +256,7 @@ class NetworkSpace:
         """Prices a batch together with the next larger ones that may be tried."""
         _price_all(self._coming(place, shared, numbers, batch))
 
-    def _coming(
-        self, place: Place, shared: Sequence[Sampling], numbers: Parameters, batch: int
-    ) -> list[Work]:
+    def _coming(self, place: Place, shared: Sequence[Sampling], numbers: Parameters, batch: int) -> list[Work]:
         """A batch with the next larger ones that may be tried."""
         short, works = preferences().short, list[Work]()
         for asked in shared:
@@ -314,9 +312,7 @@ class NetworkSpace:
         if asked.task == "serve":
             load = asked.utilisation
             if asked.latency_s is not None:
-                kept = (
-                    load_kept(asked, speed, batch, count * work.copies, p) for p in (asked.confidence, MIDDLE)
-                )
+                kept = (load_kept(asked, speed, batch, count * work.copies, p) for p in (asked.confidence, MIDDLE))
                 most = next((one for one in kept if one > 0.0), 0.0)
                 # what a benchmark submission is driven to, nobody drives a server to that has days of more requests;
                 # what is too slow alone is shown alone
@@ -495,9 +491,7 @@ def offloads(place: Place, asked: Sampling) -> bool:
 def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Work:
     """The work as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
     nothing fits, the first that lacks memory of the host alone, else as asked."""
-    ways: Sequence[Offload] = (
-        OFFLOADS if asked.offload == "none" and offloads(place, asked) else (asked.offload,)
-    )
+    ways: Sequence[Offload] = OFFLOADS if asked.offload == "none" and offloads(place, asked) else (asked.offload,)
     pipeline = place.pipeline(model, terms, asked, timed=False)
     works = [Work.of(pipeline, place, terms, replace(asked, offload=way)) for way in ways]
     fits = [work for work in works if work.fits(place.numbers)]
@@ -506,8 +500,6 @@ def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Wor
     return next(room, (*fits, *works)[0])
 
 
-def priced(
-    pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
-) -> MediaPlan:
+def priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None) -> MediaPlan:
     """The plan as asked."""
     return plan_of(Work.of(pipeline, place, terms, asked), place.numbers, terms, Replicas(replicas))

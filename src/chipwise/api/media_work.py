@@ -292,9 +292,7 @@ class Work:
         that it does not have."""
         device, spread = place.device, asked.spread
         if asked.level == "tuned" and pipeline.trained:
-            raise UsageError(
-                "what is known of tuned software is of inference", "--level stock", field="level"
-            )
+            raise UsageError("what is known of tuned software is of inference", "--level stock", field="level")
         _check_spread(pipeline, place, spread)
         aside = _aside(pipeline, asked)
         kept = pipeline
@@ -310,9 +308,7 @@ class Work:
         if not pipeline.trained:
             precision = multiplied(place.chip, precision)
         optimizer = str(asked.settings.get(OPTIMIZER, ""))
-        step = TrainedStep.of(
-            pipeline, place.chip, place.runtime, place.numbers, spread, precision, optimizer
-        )
+        step = TrainedStep.of(pipeline, place.chip, place.runtime, place.numbers, spread, precision, optimizer)
         return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors, step)
 
     @property
@@ -386,9 +382,7 @@ class Work:
     def _beside(self) -> str:
         """What kind of machine starts its kernels: that of a chip without a bus has one memory for both."""
         form, bus = usual_form(self.chip), self.chip.host and self.chip.host.bytes_per_s
-        return (
-            "board" if form == "board" else "server" if form not in DESKTOPS else "desk" if bus else "unified"
-        )
+        return "board" if form == "board" else "server" if form not in DESKTOPS else "desk" if bus else "unified"
 
     @property
     def _wide(self) -> str:
@@ -532,9 +526,7 @@ def packages(chip: Chip, spread: Spread) -> int:
 def multiplied(chip: Chip, precision: str) -> str:
     """The precision in which a chip multiplies: one that has fp16 alone would emulate bf16, what is counted is its
     fp16."""
-    return (
-        "fp16" if precision == "bf16" and "bf16" not in chip.matrix and "fp16" in chip.matrix else precision
-    )
+    return "fp16" if precision == "bf16" and "bf16" not in chip.matrix and "fp16" in chip.matrix else precision
 
 
 def computed_in(pipeline: Pipeline) -> str:

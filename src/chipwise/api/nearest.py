@@ -115,15 +115,7 @@ def beside_published(
     """The first plans with their nearest published result; it moves nothing that they are ranked by."""
 
     def looked_up(p: PlanRecord) -> PlanRecord:
-        found = nearest(
-            model,
-            p.chip,
-            p.chips,
-            workload,
-            precision=p.precision,
-            runtime=p.runtime,
-            day=today,
-        )
+        found = nearest(model, p.chip, p.chips, workload, precision=p.precision, runtime=p.runtime, day=today)
         if found is None:
             return p
         record = NearestRecord(

@@ -77,10 +77,7 @@ OPERATORS: Mapping[str, Operator] = {
         {
             "kv_heads": ("key and value heads; default: as many as heads", None),
             "head_dim": ("width of a head", 128),
-            "value_dim": (
-                "width of a value; default: of a head; with one key head wider than 256 a latent",
-                None,
-            ),
+            "value_dim": ("width of a value; default: of a head; with one key head wider than 256 a latent", None),
             "q": ("new tokens of each sequence: 1 decodes, more is a prompt", 1),
             "batch": ("sequences", 1),
             "window": ("sliding window in tokens, 0 for none", 0),
@@ -142,14 +139,8 @@ OPERATORS: Mapping[str, Operator] = {
             "oversubscription": ("links down over links up of leaf switches", 1.0),
             "runtime": ("whose kernels, as measured; default: the library's own test", None),
             "library": ("as measured with this library, e.g. NCCL or vLLM_custom_graph", None),
-            "fabric": (
-                f"as measured over {', '.join(FABRICS)} (links in twos); default: the chip's own",
-                None,
-            ),
-            "domain": (
-                "as measured with this many devices per host; default: all that the fabric joins",
-                None,
-            ),
+            "fabric": (f"as measured over {', '.join(FABRICS)} (links in twos); default: the chip's own", None),
+            "domain": ("as measured with this many devices per host; default: all that the fabric joins", None),
             "algorithm": ("as measured: ring, or direct (kernels that read their peers' memory)", None),
         },
     ),

@@ -17,15 +17,7 @@ import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, served
 from chipwise.api.scaling import STARTS_S, STEADIEST, cheapest_policy, longest_start, policy, ready_s
-from chipwise.api.simulating import (
-    HOUR_S,
-    QUANTILES,
-    RepeatedRuns,
-    SimulatedTraffic,
-    fleet_of,
-    runs_of,
-    scaling_record,
-)
+from chipwise.api.simulating import HOUR_S, QUANTILES, RepeatedRuns, SimulatedTraffic, fleet_of, runs_of, scaling_record
 from chipwise.api.stepping import pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
@@ -86,9 +78,7 @@ def over_time(
     if others:
         ranked = list(rank_plans(list({p.chip: p for p in reversed(ranked)}.values()), workload))
     simulated = [p for p in ranked if p.note.startswith(SIMULATED)]
-    words = [
-        f"{len(simulated)} plans simulated over the log: their percentiles and chances are the simulation's"
-    ]
+    words = [f"{len(simulated)} plans simulated over the log: their percentiles and chances are the simulation's"]
     if not log.random:
         window = log.windows[0]
         index = log.dispersion(window)
@@ -134,9 +124,7 @@ def _followed(
         ranked = list(rank_plans([*ranked[:place], changed, *ranked[place + 1 :]], workload))
 
 
-def _next(
-    ranked: Sequence[PlanRecord], tried: Mapping[Name, CountedPlan | None], told: Set[Name]
-) -> Name | None:
+def _next(ranked: Sequence[PlanRecord], tried: Mapping[Name, CountedPlan | None], told: Set[Name]) -> Name | None:
     """The plan to look at next: of the first one that was not `tried`, then one that was not `told`."""
     names = [plan_name(p) for p in ranked]
     waiting = [n for n in names[: SHOWN if len(tried) < TRIED else 1] if n not in tried]
@@ -169,11 +157,7 @@ def busiest(log: Arrivals, count: int) -> Arrivals:
     known = None if log.blocks is None else log.blocks[first:last]
     times = log.time_s[first:last]
     return replace(
-        log,
-        prompt=log.prompt[first:last],
-        output=log.output[first:last],
-        time_s=times - times[0],
-        blocks=known,
+        log, prompt=log.prompt[first:last], output=log.output[first:last], time_s=times - times[0], blocks=known
     )
 
 
@@ -181,11 +165,7 @@ def _limits(found: Outcome, workload: Workload) -> list[tuple[float, Array]]:
     """The targets, and the times that they bound; what was never served waits for ever."""
     lost = np.full(int(np.sum(~found.served)), np.inf)
     times = ((workload.ttft_s, found.ttft_s), (workload.tpot_s, found.tpot_s), (workload.e2e_s, found.e2e_s))
-    return [
-        (limit, np.concatenate([seconds, lost]))
-        for limit, seconds in times
-        if limit is not None and len(seconds)
-    ]
+    return [(limit, np.concatenate([seconds, lost])) for limit, seconds in times if limit is not None and len(seconds)]
 
 
 def _bounded(times: Array, workload: Workload, count: int = 0) -> float:
@@ -234,9 +214,7 @@ class CountedPlan:
     def told(self, workload: Workload) -> PlanRecord:
         """`grown` with the times of a simulation, and what formulas had said of the plan in its note."""
         assert workload.log is not None
-        runs = runs_of(
-            replace(self.one, replicas=self.replicas), SimulatedTraffic(workload.log, workload.log.line)
-        )
+        runs = runs_of(replace(self.one, replicas=self.replicas), SimulatedTraffic(workload.log, workload.log.line))
         return _told(self._more(workload), self.plan, runs, workload)
 
 
@@ -421,8 +399,7 @@ def _counted(
     def holds(replicas: int) -> bool:
         engines = wary.times(replicas)
         return all(
-            wary.holds(engines, some, len(peak))[0]
-            for some in ((height, peak) if len(height) < len(peak) else (peak,))
+            wary.holds(engines, some, len(peak))[0] for some in ((height, peak) if len(height) < len(peak) else (peak,))
         )
 
     found = CountedPlan(plan, one, plan.replicas - plan.spare)
@@ -463,9 +440,7 @@ def _told(more: PlanRecord, plan: PlanRecord, runs: RepeatedRuns, workload: Work
     """A plan with as many replicas as carry a log, its times those of `runs`, with what formulas had said of `plan`."""
     sure = chances(runs, workload)
     tails = {
-        name: TailRecord(
-            *(float(np.quantile(t, q)) if len(t) else None for t in (runs.mid.ttft_s, runs.mid.tpot_s))
-        )
+        name: TailRecord(*(float(np.quantile(t, q)) if len(t) else None for t in (runs.mid.ttft_s, runs.mid.tpot_s)))
         for name, q in _shares(workload).items()
     }
     before, after = (x.get("p99") for x in (plan.tails, tails))

@@ -107,9 +107,7 @@ class Terms:
         label = format_name(self.precision or load_generating(model).graph.model.precision.name)
         return files.get(label, self.precision)
 
-    def context(
-        self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False
-    ) -> Context:
+    def context(self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False) -> Context:
         """The model with its load, numbers and prices; chips that are `owned` have none. `longer`: a sequence beyond
         what the model was trained on is noted, not refused.
 
@@ -165,12 +163,7 @@ def placed(
     hardware, graph = terms.chip(chip), context.found.graph
     local = workload.task == "local"
     offered, refused = deployments(
-        graph.model,
-        (hardware,),
-        terms.runtime,
-        local=local,
-        policy=terms.policy,
-        together=together if local else 1.0,
+        graph.model, (hardware,), terms.runtime, local=local, policy=terms.policy, together=together if local else 1.0
     )
     able, unable = context.tactics.on(offered, graph, terms.policy)
     if not able:

@@ -36,14 +36,7 @@ from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.fleet import Day, at_most_away, over_day
-from chipwise.report.assemble import (
-    cheapest_plan,
-    fully_ready,
-    goal,
-    model_record,
-    rank_plans,
-    workload_record,
-)
+from chipwise.report.assemble import cheapest_plan, fully_ready, goal, model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
 from chipwise.report.plans import LeverRecord, PlanRecord, PlanReport, UpRecord
 from chipwise.report.records import RefusalRecord
@@ -251,9 +244,7 @@ class PlansAsked:
         workload = found.workload
         in_order = rank_plans([dated(p) for p in plans], workload)
         replicated = _replicated(self.model, workload, self.terms, self.market.limits)
-        return Preferred(
-            *over_a_day(in_order, DayHeld(curve, workload, *replicated, self.terms.scaling, dated))
-        )
+        return Preferred(*over_a_day(in_order, DayHeld(curve, workload, *replicated, self.terms.scaling, dated)))
 
     def refusal(self, found: PlansFound) -> InfeasibleError:
         """Why nothing is left, with what would be within a larger budget, and what works."""
@@ -282,10 +273,7 @@ class PlansAsked:
         short = list(space.refusals.values())
         if space.never and not short:
             return [*wider(self.market, space.formats), *self._called()]
-        return [
-            *ways_out(self.market, space.formats, short, timed=self.curve is not None),
-            *self._called(),
-        ]
+        return [*ways_out(self.market, space.formats, short, timed=self.curve is not None), *self._called()]
 
     def _called(self) -> list[str]:
         """The cheapest API of the model, where it carries the load for no more than the limit of dollars per hour."""
@@ -353,9 +341,7 @@ class PlansAsked:
             max_watts=market.limits.max_watts,
         )
 
-    def _otherwise_kept(
-        self, found: PlansFound, first: PlanRecord
-    ) -> tuple[PlanRecord | None, tuple[str, ...]]:
+    def _otherwise_kept(self, found: PlansFound, first: PlanRecord) -> tuple[PlanRecord | None, tuple[str, ...]]:
         """Where the first plan keeps no targets, or does less surely than was asked, the first that does so; else the
         changes with which targets are."""
         asked = self.workload.confidence
@@ -413,9 +399,7 @@ class PlansAsked:
             software=_other_software(space, report.plans, timed=timed),
             levers=cheaper,
             apis=sold,
-            decision=decision(
-                report.plans, sold, self.context.pricing, found.workload, day, otherwise=space.otherwise
-            ),
+            decision=decision(report.plans, sold, self.context.pricing, found.workload, day, otherwise=space.otherwise),
         )
 
 
@@ -501,10 +485,7 @@ def _jointly(asked: PlansAsked, machine: Machine, space: Space) -> PlanRecord | 
         context = one.context
         try:
             there = assembled(context, machine, terms, reads=one.reads)
-            if (
-                asked.market.limits.first_alone
-                and (slow := token_s(context, there)) > SLOWER / workload.pace_per_s
-            ):
+            if asked.market.limits.first_alone and (slow := token_s(context, there)) > SLOWER / workload.pace_per_s:
                 reach = reach.better(Reach(np.inf, slow, np.inf, 0.0))
                 continue
             record = machine_record(context, machine, there)
@@ -552,11 +533,7 @@ def _used(plan: PlanRecord, machine: Machine) -> PlanRecord:
     note = "; ".join(filter(None, (plan.note, f"all of it fits without {', '.join(idle)}")))
     used = replace(plan, chip=name, chips=sum(p.count for p in plan.parts), note=note)
     alone = len(plan.parts) == 1 and plan.parts[0].count == 1
-    return (
-        replace(used, note=f"all of it fits without {', '.join(idle)}", parts=(), placed=None)
-        if alone
-        else used
-    )
+    return replace(used, note=f"all of it fits without {', '.join(idle)}", parts=(), placed=None) if alone else used
 
 
 def bounded(
@@ -600,9 +577,7 @@ def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:
     """The plan under a day's arrivals."""
     carrying = p.replicas - p.spare
     usd = p.price.mid / p.replicas if p.price else float("nan")
-    return over_day(
-        curve, p.largest_requests_per_s / carrying, p.replicas, usd, workload.output_tokens, p.spare
-    )
+    return over_day(curve, p.largest_requests_per_s / carrying, p.replicas, usd, workload.output_tokens, p.spare)
 
 
 def _with_up(p: PlanRecord) -> PlanRecord:

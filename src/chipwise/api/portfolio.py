@@ -12,15 +12,7 @@ import numpy as np
 
 from chipwise.api.portfolio_cards import CardPart, Sleeper
 from chipwise.api.portfolio_chain import CalledModel, TimedChain
-from chipwise.api.portfolio_ways import (
-    DAY_S,
-    Candidates,
-    Demand,
-    FleetAsked,
-    FleetWay,
-    candidates_of,
-    taken_by,
-)
+from chipwise.api.portfolio_ways import DAY_S, Candidates, Demand, FleetAsked, FleetWay, candidates_of, taken_by
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError
 from chipwise.predict.training.course import MONTH_S
@@ -60,9 +52,7 @@ from chipwise.values import dataclass
 
 MOST_ASKED = 4
 """Supplies of which a machine more and fewer is asked, the busiest first."""
-OWN_WORDS = (
-    "replicas move between demands from one slice to the next, and the time to load a model is not counted"
-)
+OWN_WORDS = "replicas move between demands from one slice to the next, and the time to load a model is not counted"
 
 SHARING_WORDS = (
     "who shares a card's time takes turns with those that have work, at random moments, and keeps its targets at its "
@@ -225,9 +215,7 @@ class _AssignedFleet:
             note=plan.note if isinstance(plan, PlanRecord) else "",
             adapters=demand.adapters,
             sharing=self._sharing(way, way.part) if way.part else self._same(way),
-            network=PlacedNetworkRecord(plan.batch, plan.spread, plan.offload)
-            if isinstance(plan, MediaPlan)
-            else None,
+            network=PlacedNetworkRecord(plan.batch, plan.spread, plan.offload) if isinstance(plan, MediaPlan) else None,
             api=_placed_api(way),
         )
 
@@ -341,9 +329,7 @@ class _AssignedFleet:
         units, hours = self.found.units, self.problem.hours
         busy = np.array(
             [
-                (self.problem.chips[self.problem.supply == p][:, None] * units[self.problem.supply == p]).sum(
-                    axis=0
-                )
+                (self.problem.chips[self.problem.supply == p][:, None] * units[self.problem.supply == p]).sum(axis=0)
                 for p in range(len(self.asked.supplies))
             ]
         )
@@ -391,11 +377,7 @@ class _AssignedFleet:
         """Demands that one assignment places and another does not."""
         if one is None or other is None:
             return ()
-        lost = [
-            d.whole
-            for d, a, b in zip(self.asked.demands, one.placed, other.placed, strict=True)
-            if a and not b
-        ]
+        lost = [d.whole for d, a, b in zip(self.asked.demands, one.placed, other.placed, strict=True) if a and not b]
         return tuple(dict.fromkeys(lost))
 
     def _slices(self) -> Iterator[SliceRecord]:
@@ -498,12 +480,7 @@ def _turn_record(asleep: Sleeper) -> TurnRecord:
     assert asleep.turn is not None
     turn = asleep.turn
     return TurnRecord(
-        asleep.move_s,
-        turn.mean_s,
-        turn.within_s(0.95),
-        turn.wakes_per_s * HOUR_S,
-        turn.left,
-        asleep.weight_bytes,
+        asleep.move_s, turn.mean_s, turn.within_s(0.95), turn.wakes_per_s * HOUR_S, turn.left, asleep.weight_bytes
     )
 
 
@@ -520,20 +497,12 @@ def _layout(way: FleetWay, replicas: float) -> tuple[LayoutRecord | None, str]:
     return LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label), degrees.label
 
 
-def placed_options(
-    question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None
-) -> dict[str, Any]:
+def placed_options(question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None) -> dict[str, Any]:
     """The options that name the deployment of a placement, a row of the answer, with so many replicas at a rate."""
     part = {"share": row["sharing"]["share"] or None} if row.get("sharing") else {}
     if row.get("network"):
         chips = round(row["chips"] / row["replicas"]) * replicas
-        each = {
-            "chip": row["chip"],
-            "chips": chips,
-            "replicas": replicas,
-            "spare": 0,
-            "runtime": row["runtime"],
-        }
+        each = {"chip": row["chip"], "chips": chips, "replicas": replicas, "spare": 0, "runtime": row["runtime"]}
         return {**question.deployed_network({**each, **row["network"]}), **part, "rate": rate}
     alone = {"replicas": replicas, "spare": 0, "prompt_workers": 0, "concurrency": 1.0}
     found = replace(question, rate=rate).deployed({**row, **alone})

@@ -153,8 +153,7 @@ def parts_of(small: SmallDemand) -> tuple[CardPart, ...]:
     instances."""
     chip = small.alone.chip
     found = [
-        next((part for m in _memories(small) if (part := _part(small, Share(gpu, memory=m), m))), None)
-        for gpu in TIMES
+        next((part for m in _memories(small) if (part := _part(small, Share(gpu, memory=m), m))), None) for gpu in TIMES
     ]
     found += [_part(small, Share(instance=cut.name), cut.memory) for cut in instances_of(chip)]
     return tuple(part for part in found if part is not None)

@@ -292,9 +292,7 @@ class TimedChain:
     def records(self, models: Sequence[str]) -> tuple[ChainTimeRecord, ...]:
         """The time next to each limit, of the candidates that are slowest together."""
         found = []
-        for limit, ((time, target), within_s) in enumerate(
-            zip(self.chain.limits, self.within_s, strict=True)
-        ):
+        for limit, ((time, target), within_s) in enumerate(zip(self.chain.limits, self.within_s, strict=True)):
             worst = np.unravel_index(int(np.argmax(within_s)), within_s.shape)
             taken = [its[i] for its, i in zip(self.steps, worst, strict=True)]
             whole = sum(t.times[limit].mid for t in taken)
@@ -305,9 +303,7 @@ class TimedChain:
             sure, alike = self.chain.confidence, self._alike(np.array(worst)[:, None])[0]
             narrower = _narrower([t.times[limit] for t in taken], alike)
             share = self.chain.percentile
-            found.append(
-                ChainTimeRecord(time, target, float(within_s.max()), sure, whole, steps, narrower, share)
-            )
+            found.append(ChainTimeRecord(time, target, float(within_s.max()), sure, whole, steps, narrower, share))
         return tuple(found)
 
     def unreachable(self) -> str:

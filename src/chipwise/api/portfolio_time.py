@@ -64,9 +64,7 @@ def through_time(asked: FleetAsked, report: PortfolioReport) -> PortfolioReport:
     return replace(report, simulated=tuple(found), unsimulated=tuple(dict.fromkeys(left)))
 
 
-def _simulated(
-    asked: FleetAsked, report: PortfolioReport
-) -> Iterator[tuple[str, str, Iterator[PlacedTimeRecord]]]:
+def _simulated(asked: FleetAsked, report: PortfolioReport) -> Iterator[tuple[str, str, Iterator[PlacedTimeRecord]]]:
     """What may be simulated by name, why it is not ("": it is), and its times: placements of a demand each, those of
     replicas that serve several demands or cards on which they sleep by turns, chains."""
     demands = {d.name: d for d in asked.demands}
@@ -103,10 +101,7 @@ def _hardest(p: PlacementRecord) -> Iterator[tuple[float, int, float]]:
     """Hour, replicas and requests per second of the slices in which it works, but for those that another one has with
     no more replicas and no less for each of them."""
     each = 24.0 / len(p.per_slice)
-    slices = [
-        (round(n), rate, i * each)
-        for i, (n, rate) in enumerate(zip(p.per_slice, p.requests_per_s, strict=True))
-    ]
+    slices = [(round(n), rate, i * each) for i, (n, rate) in enumerate(zip(p.per_slice, p.requests_per_s, strict=True))]
     fewest = float("inf")
     for n, rate, hour in sorted((s for s in slices if s[0] and s[1]), key=lambda s: (-s[1] / s[0], s[0])):
         if n < fewest:
@@ -114,9 +109,7 @@ def _hardest(p: PlacementRecord) -> Iterator[tuple[float, int, float]]:
             fewest = n
 
 
-def _slice(
-    demand: Demand, p: PlacementRecord, hour: float, replicas: int, rate: float
-) -> Iterator[PlacedTimeRecord]:
+def _slice(demand: Demand, p: PlacementRecord, hour: float, replicas: int, rate: float) -> Iterator[PlacedTimeRecord]:
     """Its requests in one slice. Raises the errors of `simulate`."""
     question = demand.question
     assert isinstance(question, PlanRequest)
@@ -125,9 +118,7 @@ def _slice(
     targets = {name: None if s is None else f"{s:.10g}s" for name, s in given.items()}
     options = placed_options(question, asdict(p), replicas, f"{rate:.10g}/s")
     found = about(question, DeployedSimulation, **{**options, **targets}).answer().simulation
-    told = _TimedPlacement(
-        p.rank, p.demand, p.chip, hour, replicas, rate, workload.percentile, workload.confidence
-    )
+    told = _TimedPlacement(p.rank, p.demand, p.chip, hour, replicas, rate, workload.percentile, workload.confidence)
     yield from told.rows(found)
 
 
@@ -209,9 +200,7 @@ def _group_times(
             said = {FIRST: work.ttft_s, "TPOT": work.tpot_s, WHOLE: work.e2e_s}
             record = record_of(own, {name: limit for name, limit in said.items() if limit is not None})
             hour, each = 24.0 / len(p.per_slice) * s, round(p.per_slice[s])
-            told = _TimedPlacement(
-                p.rank, p.demand, p.chip, hour, each, rate, work.percentile, work.confidence
-            )
+            told = _TimedPlacement(p.rank, p.demand, p.chip, hour, each, rate, work.percentile, work.confidence)
             found[p.demand] = [*found.get(p.demand, []), *told.rows(record)]
     for its in found.values():
         yield from _worst(its)

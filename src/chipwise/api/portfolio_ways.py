@@ -26,16 +26,7 @@ from chipwise.api.portfolio_cards import (
     sleeper_of,
     whole,
 )
-from chipwise.api.portfolio_chain import (
-    LONGER,
-    PARTS,
-    CalledModel,
-    ChainStep,
-    Taken,
-    TimedChain,
-    asked_at,
-    worth,
-)
+from chipwise.api.portfolio_chain import LONGER, PARTS, CalledModel, ChainStep, Taken, TimedChain, asked_at, worth
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.scaling import start_up_s
@@ -48,19 +39,10 @@ from chipwise.report.assemble import price_record
 from chipwise.report.decision import ApiRecord
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
-from chipwise.report.portfolio import (
-    API,
-    OWN,
-    RENT,
-    pooled,
-)
+from chipwise.report.portfolio import API, OWN, RENT, pooled
 from chipwise.report.records import Figure
 from chipwise.report.training import TrainPlanRecord
-from chipwise.search.assignment import (
-    HOUR_S,
-    TIDY,
-    Effort,
-)
+from chipwise.search.assignment import HOUR_S, TIDY, Effort
 from chipwise.values import dataclass
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
@@ -374,9 +356,7 @@ def _timed(
     taken = [[taken_by(asked, ways[k]) for k in its] for its in mine]
     kept = worth(taken)
     names = tuple(s.name for d in steps if (s := asked.demands[d].step))
-    chain = TimedChain(
-        step.chain, names, tuple(tuple(t[i] for i in its) for t, its in zip(taken, kept, strict=True))
-    )
+    chain = TimedChain(step.chain, names, tuple(tuple(t[i] for i in its) for t, its in zip(taken, kept, strict=True)))
     return chain, [[ks[i] for i in its] for ks, its in zip(mine, kept, strict=True)]
 
 
@@ -415,9 +395,7 @@ def _pooled(asked: FleetAsked) -> Iterator[FleetWay]:
             for way in _placed(asked, first, p, mine, []):
                 card = next(number)
                 for d, part in zip(pool.demands, pool.parts, strict=True):
-                    each = {
-                        name: getattr(way, name) * part for name in ("rate", "chips", "usd_per_h", "watts")
-                    }
+                    each = {name: getattr(way, name) * part for name in ("rate", "chips", "usd_per_h", "watts")}
                     yield replace(way, demand=d, card=card, pool=pool, pooled=part, **each)
 
 
@@ -474,9 +452,7 @@ def _smallest(asked: FleetAsked, way: FleetWay) -> SmallDemand:
     return SmallDemand(way.demand, demand.name, demand.question, way.plan, max(demand.rates_per_s))
 
 
-def _on_card(
-    part: CardPart, alone: FleetWay, number: int, card: Sequence[CardPart], supply: Supply
-) -> FleetWay:
+def _on_card(part: CardPart, alone: FleetWay, number: int, card: Sequence[CardPart], supply: Supply) -> FleetWay:
     """A part of a shared card as a candidate: its part of one chip and its rent, by memory; on a chip that one owns
     the power that the demand would draw alone."""
     chips = part.memory / sum(other.memory for other in card)
@@ -500,9 +476,7 @@ def _served(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) ->
             yield from _placed(asked, d, p, [plan for plan in plans if plan.chip == supply.chip], why)
 
 
-def _placed(
-    asked: FleetAsked, d: int, p: int, plans: Sequence[PlanRecord], why: list[str]
-) -> Iterator[FleetWay]:
+def _placed(asked: FleetAsked, d: int, p: int, plans: Sequence[PlanRecord], why: list[str]) -> Iterator[FleetWay]:
     """Candidates of a demand on the chips of a supply, of which these are the plans."""
     supply = asked.supplies[p]
     paid = [way for plan in plans if (way := _way(asked, d, p, plan)) is not None]
@@ -518,11 +492,7 @@ def _placed(
 def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[Any]:
     """The plans of a demand on as many chips of each kind as it wants that keep its targets."""
     try:
-        report = (
-            replace(question, have=",".join(f"{MANY}x{c}" for c in chips))
-            .ranked(None, published=False)
-            .report
-        )
+        report = replace(question, have=",".join(f"{MANY}x{c}" for c in chips)).ranked(None, published=False).report
     except InfeasibleError as error:
         why.append(error.what)
         return []
@@ -709,10 +679,7 @@ def _run(asked: FleetAsked, d: int, p: int, plan: TrainPlanRecord) -> FleetWay |
 
 def check_names(asked: FleetAsked) -> None:
     """Raises `UsageError` for two demands or supplies of one name, and for a day cut too finely."""
-    for what, names in (
-        ("demand", [d.name for d in asked.demands]),
-        ("supply", [s.name for s in asked.supplies]),
-    ):
+    for what, names in (("demand", [d.name for d in asked.demands]), ("supply", [s.name for s in asked.supplies])):
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
             raise UsageError(f"two of {what} are called {twice}", "give each another name", field="fleet")

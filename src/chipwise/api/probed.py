@@ -75,9 +75,7 @@ def measured_chip(name: str) -> Chip:
         hint = Sentence(CommandText("doctor --devices"), " says why; chips of your own: --chip FILE.toml")
         raise UsageError(f"{key} is like no chip of the catalogue", hint, field="chip")
     base = get_chip(machine.like)
-    numbers = (
-        shipped_parameters().cost(base.family, "any", [base], alone=True).take(np.zeros((), dtype=np.intp))
-    )
+    numbers = shipped_parameters().cost(base.family, "any", [base], alone=True).take(np.zeros((), dtype=np.intp))
     device, (side, elements) = Device.of(base), LARGE
 
     def reached(op: Op, seconds: float) -> float:
@@ -85,16 +83,12 @@ def measured_chip(name: str) -> Chip:
 
     copy = pointwise(elements, 2.0, name="copy")
     memory = reached(copy, scalar(copy.bytes) / machine.numbers.stream_bytes_per_s)
-    products = {
-        form: gemm(side, side, side, FORMATS[form], FORMATS[form]) for form in ("fp32", "bf16", "fp16")
-    }
+    products = {form: gemm(side, side, side, FORMATS[form], FORMATS[form]) for form in ("fp32", "bf16", "fp16")}
     units = {form: reached(op, machine.seconds(op)) for form, op in products.items() if machine.count(op)}
     other = float(np.exp(np.mean(np.log(list(units.values()))))) if units else memory
     tier = base.memory
     size: dict[str, Any] = (
-        {"label_bytes": machine.memory_bytes, "usable_bytes": machine.memory_bytes}
-        if machine.memory_bytes
-        else {}
+        {"label_bytes": machine.memory_bytes, "usable_bytes": machine.memory_bytes} if machine.memory_bytes else {}
     )
     first = replace(tier, bytes_per_s=(tier.bytes_per_s or 0.0) * memory, **size)
     rates = {form: rate * units.get(form, other) for form, rate in base.matrix.items()}
@@ -107,10 +101,7 @@ def measured_chip(name: str) -> Chip:
         tiers=(first, *base.tiers[1:]),
         matrix=rates,
         vector={form: rate * units.get(form, other) for form, rate in base.vector.items()},
-        figures={
-            **base.figures,
-            MEASURED: f"{other:.2g}x the products and {memory:.2g}x the bandwidth of {base.id}",
-        },
+        figures={**base.figures, MEASURED: f"{other:.2g}x the products and {memory:.2g}x the bandwidth of {base.id}"},
     )
 
 

@@ -89,9 +89,7 @@ def verb(name: str) -> Callable[..., Any]:
             if len(values) > (first is not None):
                 least = f"only {first} can" if first else "no value can"
                 other = next((n for n in ("chips", "chip") if n in names), _names(kind)[0])
-                raise UsageError(
-                    f"{name}: {least} be given without its name", f"for example {name}(..., {other}=...)"
-                )
+                raise UsageError(f"{name}: {least} be given without its name", f"for example {name}(..., {other}=...)")
             given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
             said = {key.removesuffix("_"): _named(key, value) for key, value in given.items()}
@@ -107,9 +105,7 @@ def verb(name: str) -> Callable[..., Any]:
     return answer
 
 
-def launch(
-    answer: Answer[Any] | str, for_: str = "", *, plan: int = 1, out: str | None = None
-) -> LaunchFiles:
+def launch(answer: Answer[Any] | str, for_: str = "", *, plan: int = 1, out: str | None = None) -> LaunchFiles:
     """The files that start a plan of an answer, or of the file where one was saved, with a tool (none named: that of
     the plan's own software); with `out` they are written to that folder. Raises `UsageError`, `UnknownNameError`."""
     if not isinstance(answer, Answer | str):
@@ -117,9 +113,7 @@ def launch(
         raise UsageError(what, "a report, or the name of a file where one was saved", field="answer")
     try:
         files = (
-            answer.launch(for_, plan)
-            if isinstance(answer, Answer)
-            else LaunchFiles(launch_saved(answer, for_, plan))
+            answer.launch(for_, plan) if isinstance(answer, Answer) else LaunchFiles(launch_saved(answer, for_, plan))
         )
     except UnknownNameError as error:
         error.field = error.field or "for"

@@ -135,9 +135,7 @@ class LoopAsked:
         found = load(loop.model)
         if loop.precision == BEST:
             names = ", ".join(PRECISIONS)
-            raise UsageError(
-                "precision: a loop names what it trains in", f"one of {names}", field="precision"
-            )
+            raise UsageError("precision: a loop names what it trains in", f"one of {names}", field="precision")
         if found.graph.encoder:
             raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
         return cls(loop, found, numbers or shipped_parameters())
@@ -194,9 +192,7 @@ class LoopAsked:
         return report
 
 
-def _estimate(
-    asked: AskedLoop, chip: Chip, degrees: tuple[int, int], concurrency: float | None
-) -> PlanRecord:
+def _estimate(asked: AskedLoop, chip: Chip, degrees: tuple[int, int], concurrency: float | None) -> PlanRecord:
     a, (tp, pp) = asked.answers, degrees
     return (
         EstimateRequest(
@@ -256,16 +252,12 @@ def _sized(asked: AskedLoop, sampler: Sampler, chip: Chip, chips: int) -> _Engin
     while batches[-1] > 1.0:
         batches.append(max(batches[-1] / FEWER, 1.0))
     passes = [full.decode_s if b == most else _estimate(asked, chip, degrees, b).decode_s for b in batches]
-    decoder = Decoder(
-        np.array(batches[::-1]), np.maximum.accumulate(np.array(passes[::-1])), most, full.prefill_s
-    )
+    decoder = Decoder(np.array(batches[::-1]), np.maximum.accumulate(np.array(passes[::-1])), most, full.prefill_s)
     t = full.tpot_s or full.ttft_s
     return _Engine(sampler, full, decoder, t.low / t.mid, t.high / t.mid)
 
 
-def _plans(
-    asked: AskedLoop, chip: Chip, count: int, engine: _Engine, numbers: Parameters
-) -> Iterator[RlPlanRecord]:
+def _plans(asked: AskedLoop, chip: Chip, count: int, engine: _Engine, numbers: Parameters) -> Iterator[RlPlanRecord]:
     """Together, and apart at the split with the shortest step. Raises the errors of training where neither is."""
     if engine.chips > count:
         raise UsageError(f"an engine takes {engine.chips} chips", f"at least {engine.chips}")
@@ -295,8 +287,7 @@ def _plans(
         yield min(made, key=lambda p: p.step_s.mid)
     elif asked.placement == "apart" or refusal is not None:
         raise refusal or UsageError(
-            f"{count} chips are not parted into engines of {engine.chips} and a trainer",
-            "more chips with --counts",
+            f"{count} chips are not parted into engines of {engine.chips} and a trainer", "more chips with --counts"
         )
 
 
@@ -306,11 +297,7 @@ def _splits(asked: AskedLoop, count: int, engine: _Engine) -> list[int]:
         wanted = [round(asked.train_share * count)]
     else:
         wanted = sorted({round(count * i / 8) for i in (1, 2, 4, 6)})
-    return [
-        n
-        for n in wanted
-        if 1 <= n < count and (count - n) >= engine.chips and (count - n) % engine.chips == 0
-    ]
+    return [n for n in wanted if 1 <= n < count and (count - n) >= engine.chips and (count - n) % engine.chips == 0]
 
 
 def _trained(
@@ -353,9 +340,7 @@ def _trained(
         seconds=at.seconds * a.count / batch,
         sync=sync,
         sync_bytes=weights,
-        taught=_taught(asked, run, float(c.host_bytes_per_s), numbers) * a.count / batch
-        if asked.teacher
-        else 0.0,
+        taught=_taught(asked, run, float(c.host_bytes_per_s), numbers) * a.count / batch if asked.teacher else 0.0,
     )
 
 
@@ -382,13 +367,7 @@ def _joined(chip: Chip, c: Cluster, devices: int) -> float:
 
 
 def _record(
-    asked: AskedLoop,
-    chip: Chip,
-    split: tuple[int, int],
-    engine: _Engine,
-    trained: _Trained,
-    *,
-    together: bool,
+    asked: AskedLoop, chip: Chip, split: tuple[int, int], engine: _Engine, trained: _Trained, *, together: bool
 ) -> RlPlanRecord:
     """A plan, not ranked yet."""
     (train, sample), site = split, trained.site

@@ -166,9 +166,7 @@ def _program(saved: Saved, before: str, after: str) -> str:
         return f"model of cost (chipwise {before} -> {after})"
     ran = {"python": "Python", "numpy": "NumPy"}
     now = {"python": platform.python_version(), "numpy": np.__version__}
-    other = [
-        f"{word} {saved.made_with[k]}" for k, word in ran.items() if saved.made_with.get(k, now[k]) != now[k]
-    ]
+    other = [f"{word} {saved.made_with[k]}" for k, word in ran.items() if saved.made_with.get(k, now[k]) != now[k]]
     on = f", saved with {' and '.join(other)}" if other else ""
     return f"model of cost (another build of chipwise {after}{on})"
 
@@ -289,11 +287,7 @@ KEEPING = ("launch", "replay", "diff")
 def _record(document: Mapping[str, Any], named: str) -> Saved:
     """The record that stands in a document without tables, or whose tables are not read."""
     asked = document.get("question", document)
-    if not (
-        isinstance(asked, dict)
-        and isinstance(asked.get("verb"), str)
-        and isinstance(asked.get("request"), dict)
-    ):
+    if not (isinstance(asked, dict) and isinstance(asked.get("verb"), str) and isinstance(asked.get("request"), dict)):
         raise UsageError(f"{named}: its question is damaged", "export it again")
     told = {name: value for name, value in document.items() if name != "question"}
     report = told if "question" in document else document.get("report", {})
@@ -392,9 +386,7 @@ def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot, request: Reque
         report = (request or request_of(verb, given)).answer()
     read = snapshot.given if snapshot.read is None else snapshot.read
     made_with = {"python": platform.python_version(), "numpy": np.__version__}
-    saved = Saved(
-        verb, given, snapshot.day or today(), read, json.loads(to_json(report)), made_with=made_with
-    )
+    saved = Saved(verb, given, snapshot.day or today(), read, json.loads(to_json(report)), made_with=made_with)
     return Answered(report, saved)
 
 

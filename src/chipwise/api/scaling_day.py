@@ -92,9 +92,7 @@ class DayHeld:
         except (InfeasibleError, UsageError):
             return None
         lengths = w.lengths or Lengths(w.prompt_tokens, w.output_tokens)
-        return Slices(
-            wary, lengths, ready_s(one), lambda n, traffic: runs_of(replace(one, replicas=n), traffic)
-        )
+        return Slices(wary, lengths, ready_s(one), lambda n, traffic: runs_of(replace(one, replicas=n), traffic))
 
 
 @dataclass
@@ -305,9 +303,7 @@ class ClockPolicy:
     @property
     def hardest(self) -> list[tuple[float, int]]:
         """Rates and replicas of the slices than which no other has a higher rate with no more replicas."""
-        pairs = sorted(
-            set(zip(self.curve.rates_per_s, self.counts, strict=True)), key=lambda p: (p[1], -p[0])
-        )
+        pairs = sorted(set(zip(self.curve.rates_per_s, self.counts, strict=True)), key=lambda p: (p[1], -p[0]))
         found: list[tuple[float, int]] = []
         for rate, n in pairs:
             if rate > max((r for r, _ in found), default=0.0):
@@ -330,9 +326,7 @@ def _grid(curve: RateCurve, base: Scaling, each: float, given: ScalingGiven) -> 
     return list(found.values())
 
 
-def _record(
-    plan: FollowedPlan, found: ClockPolicy, ruled: ClockPolicy, slices: Slices, each: float
-) -> FollowingRecord:
+def _record(plan: FollowedPlan, found: ClockPolicy, ruled: ClockPolicy, slices: Slices, each: float) -> FollowingRecord:
     """The policy with its replicas, spare ones among them, its dollars, and what was simulated of it."""
     workload = slices.wary.workload
     worst, flight = _worst(found, slices)

@@ -74,9 +74,7 @@ class Found:
             group = one.evaluated.group
             mine = np.array([d.chip.id == chip for d in group.deployments])[group.which]
             if mine.any():
-                made.priced.append(
-                    replace(one, evaluated=one.evaluated.take(np.flatnonzero(mine)), again=True)
-                )
+                made.priced.append(replace(one, evaluated=one.evaluated.take(np.flatnonzero(mine)), again=True))
         return made
 
     def add(self, one: Priced, workload: Workload, limits: Limits) -> Chosen:
@@ -98,10 +96,7 @@ class Found:
 
 
 def search(
-    context: Context,
-    offered: Sequence[Deployment],
-    limits: Limits,
-    prices: Mapping[str, Rent | OwnCosts | None],
+    context: Context, offered: Sequence[Deployment], limits: Limits, prices: Mapping[str, Rent | OwnCosts | None]
 ) -> Found:
     """Search `offered`, which may hold several runtimes of a chip in order of preference: under the first every layout,
     under the others those that it leaves in question."""
@@ -124,9 +119,7 @@ def search(
     dear = [d.chip.id for d in usual if limits.chips(d.chip.id) < asked.chips(d.chip.id)]
     for chip in dear:  # more of it are not paid for, whatever stands in the way of so few
         why = found.refusals.get(chip, Refusal(chip, Reason.BUDGET, NOWHERE))
-        found.refusals[chip] = replace(
-            why, reason=Reason.BUDGET if why.reason is not Reason.SLO else why.reason
-        )
+        found.refusals[chip] = replace(why, reason=Reason.BUDGET if why.reason is not Reason.SLO else why.reason)
     for chip in found.choices:
         found.refusals.pop(chip, None)
     return found
@@ -177,9 +170,7 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
                 loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
                 mine.fleets(context.workload, longer[rows]),
                 rate_per_s=context.workload.rate_per_s,
-                quantiles={
-                    name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
-                },
+                quantiles={name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()},
             )
     return [record for i in sorted(found) for record in found[i]]
 

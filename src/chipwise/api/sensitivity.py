@@ -21,9 +21,7 @@ REQUESTS = 1000.0
 HOUR_S = 3600.0
 
 
-def sensitivity(
-    model: str, workload: Workload, given: Given, terms: Terms | None = None
-) -> SensitivityReport:
+def sensitivity(model: str, workload: Workload, given: Given, terms: Terms | None = None) -> SensitivityReport:
     """The cost of a thousand requests on a deployment at a fixed number of requests in flight, with lengths and
     load halved and doubled, other number formats, a prefix cache, the ends of the price and of the prediction's
     interval. The chips stay the same, and so do other inputs: each is changed alone. Where the requests in flight no
@@ -97,17 +95,13 @@ def _ends(plan: PlanRecord, base: float) -> Iterator[InputRecord]:
     yield InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)
 
 
-def _formats(
-    plan: PlanRecord, model: str, terms: Terms, cost: Callable[..., float | None]
-) -> Iterator[InputRecord]:
+def _formats(plan: PlanRecord, model: str, terms: Terms, cost: Callable[..., float | None]) -> Iterator[InputRecord]:
     """Fewer bits for weights and for the cache, where they are 16."""
     wide = ("bf16", "fp16")
     if plan.precision in wide:
         for name in ("fp8", "int4"):
             found = cost(t=replace(terms, precision=name))
-            yield InputRecord(
-                f"weights in {name} ({quality_words(quality_of(model, name))})", name, "", found, None
-            )
+            yield InputRecord(f"weights in {name} ({quality_words(quality_of(model, name))})", name, "", found, None)
     if plan.kv in wide:
         found = cost(t=replace(terms, kv="fp8"))
         yield InputRecord(f"cache in fp8 ({UNKNOWN})", "fp8", "", found, None)

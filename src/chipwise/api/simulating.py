@@ -64,11 +64,7 @@ class SimulatedTraffic:
         """`count` requests at a rate, with others before and after them."""
         more = ceil(AHEAD * count)
         drawn = Arrivals.drawn(lengths, count + 2 * more, rate_per_s, burstiness=burstiness, seed=seed)
-        kind = (
-            "Poisson"
-            if burstiness == 1.0
-            else f"gaps gamma-distributed, coefficient of variation {burstiness:g}"
-        )
+        kind = "Poisson" if burstiness == 1.0 else f"gaps gamma-distributed, coefficient of variation {burstiness:g}"
         words = f"{rate_words(rate_per_s)}, {kind}; {more:,} more before and after, which are not counted"
         return cls(drawn, words, counted=slice(more, more + count))
 
@@ -247,9 +243,7 @@ def simulate(
     return SimulationReport(
         model_record(context.found.graph, context.found.config),
         workload_record(context.workload),
-        f"{one.replicas} x ({one.name.partition(' on ')[2]})"
-        if one.replicas > 1
-        else one.name.partition(" on ")[2],
+        f"{one.replicas} x ({one.name.partition(' on ')[2]})" if one.replicas > 1 else one.name.partition(" on ")[2],
         traffic.words,
         record,
         rows_of(record),
@@ -290,12 +284,8 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
     words = [
         f"{one.deployment.runtime.name}: "
         + ("batches start and end together" if policies.batch == "static" else "continuous batching")
-        + (
-            ", prompts in separate passes"
-            if policies.prefill == "alone"
-            else ", prompts in pieces mixed with decoding"
-        )
-        + f", {policies.max_batched_tokens:,} tokens a pass, {policies.max_sequences:,} sequences",
+        + (", prompts in separate passes" if policies.prefill == "alone" else ", prompts in pieces mixed with decoding")
+        + f", {policies.max_batched_tokens:,} tokens a pass, {policies.max_sequences:,} sequences"
     ]
     if one.deployment.apart:
         layout_, workers = (parted(one, one.layout).context.tactics.prefill) or (one.layout, 1)
@@ -304,17 +294,13 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
             "their requests go; the first token is seen when its cache has been sent"
         )
     if policies.preemption == "swap":
-        words.append(
-            "the cache of preempted requests is moved to the host and back, where room is not counted"
-        )
+        words.append("the cache of preempted requests is moved to the host and back, where room is not counted")
     if engines > 1:
         words.append(f"requests go {how[route]}")
     if float(layout.pp) > 1:
         words.append("each pipeline stage works on different sequences, with its part of the cache")
     if traffic.arrivals.blocks is not None and policies.batch != "static":
-        words.append(
-            "prefixes stay in the cache that running requests leave, the least recently used go first"
-        )
+        words.append("prefixes stay in the cache that running requests leave, the least recently used go first")
     words.append(f"{ENDS} step times, and chance of the sample")
     return (*words, *traffic.arrivals.said)
 

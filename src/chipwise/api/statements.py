@@ -32,9 +32,7 @@ NEAR = 4
 
 def list_statements() -> StatementsReport:
     """All statements with their verdicts, not worked out."""
-    found = tuple(
-        _record(s, (), None, s.because if "{" not in s.because else "") for s in load_statements().values()
-    )
+    found = tuple(_record(s, (), None, s.because if "{" not in s.because else "") for s in load_statements().values())
     note = 'chipwise claim check "TEXT" works out the figures of a statement'
     return StatementsReport("", found, (), note)
 
@@ -45,9 +43,7 @@ def check_statement(text: str) -> StatementsReport:
     Raises `UsageError` for an empty or a very long text.
     """
     if not words_of(text):
-        raise UsageError(
-            "there is no statement", 'as in: chipwise claim check "TPUs are a 4-D torus"', field="text"
-        )
+        raise UsageError("there is no statement", 'as in: chipwise claim check "TPUs are a 4-D torus"', field="text")
     if len(text) > LONGEST:
         raise UsageError(f"{len(text):,} characters are no statement", f"at most {LONGEST:,}", field="text")
     saying, table = said_in(text), load_statements()
@@ -73,9 +69,7 @@ def _answered_for(s: Statement, found: StatementRecord, saying: Saying) -> State
     if len(saying.chips) != 2 or (saying.ratio, saying.model) == (theirs.ratio, theirs.model):
         return found
     sure = "medium" if found.confidence == "high" else found.confidence
-    return replace(
-        found, confidence=sure, because=f"This answers for '{s.text.rstrip('.')}'. {found.because}"
-    )
+    return replace(found, confidence=sure, because=f"This answers for '{s.text.rstrip('.')}'. {found.because}")
 
 
 def _read(saying: Saying, known: bool) -> StatementRecord | None:
@@ -96,12 +90,7 @@ def _exact(saying: Saying) -> bool:
     counted = saying.model and saying.fits and len(saying.chips) == 1 and saying.chips[0].count
     compared = len(saying.chips) == 2 and (saying.always or (saying.model and TRAINED.search(saying.text)))
     return bool(
-        saying.of("tokens/s")
-        or saying.of("users")
-        or saying.of("MFU")
-        or saying.of("run s")
-        or counted
-        or compared
+        saying.of("tokens/s") or saying.of("users") or saying.of("MFU") or saying.of("run s") or counted or compared
     )
 
 

@@ -34,9 +34,7 @@ class PassTimes:
     high: StepTable
     about: Mapping[str, str | int]
 
-    def seconds(
-        self, decode: Real, context: Real = 0.0, prompt: Real = 0.0, pairs: Real | None = None
-    ) -> Real:
+    def seconds(self, decode: Real, context: Real = 0.0, prompt: Real = 0.0, pairs: Real | None = None) -> Real:
         """Seconds of passes, numbers or arrays that broadcast: `decode` sequences that hold `context` tokens each get
         one token more, and `prompt` tokens of prompts are computed, with `pairs` of tokens that see each other: a chunk
         of c tokens after h known ones has c (h + c / 2); None is one prompt of which nothing is known. Of attention
@@ -74,9 +72,7 @@ def pass_times(one: AskedLoad) -> PassTimes:
     """The passes of a deployment. Raises `UsageError` where a pass is not one of its model alone."""
     d, context = one.deployment, one.context
     if d.speculation is not None:
-        raise UsageError(
-            "--speculate: a pass has no fixed number of tokens then", "leave it out", field="speculate"
-        )
+        raise UsageError("--speculate: a pass has no fixed number of tokens then", "leave it out", field="speculate")
     costs, overheads = context.rates([d])
     group = Group.single(d, one.layout)
     device, at = group.device(trailing=1), group.which.reshape(-1, 1)

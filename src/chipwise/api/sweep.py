@@ -136,10 +136,7 @@ def _claimed(folder: Path, design: SweepDesign, files: Mapping[str, bytes]) -> S
         "cells": design.cells,
         "chipwise": __version__,
     }
-    for key, what in (
-        ("sweep", "another sweep"),
-        ("made_of", "a sweep of other data or another build of chipwise"),
-    ):
+    for key, what in (("sweep", "another sweep"), ("made_of", "a sweep of other data or another build of chipwise")):
         if known and known.get(key) != said[key]:
             raise UsageError(f"{shorten(str(folder))}: holds {what}", other)
     if not known:
@@ -156,9 +153,7 @@ class CellStore:
             self._base = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=1.0)
             self._base.execute("pragma locking_mode = exclusive")
             self._base.execute("begin exclusive")
-            self._base.execute(
-                "create table if not exists cells (key blob primary key, row text) without rowid"
-            )
+            self._base.execute("create table if not exists cells (key blob primary key, row text) without rowid")
             self._base.execute("commit")
         except sqlite3.Error as error:
             busy = "another process works on this sweep" if "locked" in str(error) else str(error)
@@ -423,9 +418,7 @@ def _medians(keys: Iterable[Any], values: Iterable[float]) -> dict[Any, float]:
     return {key: statistics.median(of) for key, of in sorted(found.items())}
 
 
-def _effect(
-    design: SweepDesign, axis: int, groups: Sequence[int], values: Iterable[float]
-) -> InputRecord | None:
+def _effect(design: SweepDesign, axis: int, groups: Sequence[int], values: Iterable[float]) -> InputRecord | None:
     """Between which values of an axis the median is least and greatest; None where it has less than two."""
     found = _medians(groups, values)
     if len(found) < 2:
@@ -435,9 +428,7 @@ def _effect(
     return InputRecord(name, _label(design, axis, low), _label(design, axis, high), found[low], found[high])
 
 
-def _map(
-    design: SweepDesign, axes: Sequence[int], groups: Sequence[Sequence[int]], values: Iterable[float]
-) -> HeatMap:
+def _map(design: SweepDesign, axes: Sequence[int], groups: Sequence[Sequence[int]], values: Iterable[float]) -> HeatMap:
     """The median where two axes meet, the one of more values from top to bottom."""
     found = _medians(zip(groups[axes[0]], groups[axes[1]], strict=True), values)
     ends = [sorted({pair[i] for pair in found})[:MOST_LINES] for i in (0, 1)]
@@ -459,11 +450,7 @@ def _map(
 
 STATIC = "web/static"
 SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-interpreter.min.js", "charts.js")
-TITLES = {
-    "front": "Cells that no other beats",
-    "map": "Where two axes meet",
-    "sensitivity": "One axis at a time",
-}
+TITLES = {"front": "Cells that no other beats", "map": "Where two axes meet", "sensitivity": "One axis at a time"}
 
 
 def page_of(report: SweepReport, day: dt.date) -> str:
@@ -473,9 +460,7 @@ def page_of(report: SweepReport, day: dt.date) -> str:
         f'<div class="chart-head"><h2 class="title">{TITLES[name]}</h2></div><div class="plot"></div></figure>\n'
         for name, make in charts_of(report).items()
     )
-    tables = "".join(
-        f'<section class="card">{table.html()}</section>\n' for table in report.tables(everything=True)
-    )
+    tables = "".join(f'<section class="card">{table.html()}</section>\n' for table in report.tables(everything=True))
     scripts = "".join(f"<script>{shipped_text(f'{STATIC}/{name}')}</script>\n" for name in SCRIPTS)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

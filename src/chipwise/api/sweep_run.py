@@ -154,9 +154,7 @@ def own_files(requests: Iterable[Request]) -> dict[str, bytes]:
             for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
                 size = file.stat().st_size
                 small = size <= MOST_CARRIED
-                found[str(file) if small else f"{file}#size"] = (
-                    own_bytes(file) if small else str(size).encode()
-                )
+                found[str(file) if small else f"{file}#size"] = own_bytes(file) if small else str(size).encode()
     return found
 
 
@@ -376,9 +374,7 @@ class RayEngine(SweepEngine):
             except (ConnectionError, ValueError, RuntimeError) as error:
                 what = f"no Ray cluster answers at {address or 'this machine'}: {shorten(str(error), 200)}"
                 raise UsageError(what, "--address auto, or ray://HOST:10001", field="address") from None
-        self.width = 2 * max(
-            int(ray.cluster_resources().get("CPU", 1)), 1
-        )  # while one is answered another waits
+        self.width = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)  # while one is answered another waits
         self._work = ray.put(work)
         self._task = ray.remote(max_retries=RETRIES)(away)
 
@@ -499,9 +495,7 @@ def launch_sweep(path: str, target: str) -> tuple[LaunchFile, ...]:
             raise UsageError(what, "put it where you start chipwise, under another name than sweep.toml")
         files.append((name, content.decode("utf-8", "replace")))
     if sum(len(text.encode()) for _, text in files) > MOST_TEXT:
-        raise UsageError(
-            f"{path} and the files that it names are too large", f"at most {MOST_TEXT:,} bytes together"
-        )
+        raise UsageError(f"{path} and the files that it names are too large", f"at most {MOST_TEXT:,} bytes together")
     spec = SweepSpec(
         f"a sweep: {design.verb}, {design.cells:,} cells",
         design.cells,

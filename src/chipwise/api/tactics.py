@@ -64,9 +64,7 @@ class Tactics:
         if self.host:
             get_processor(self.host)
         if self.software and software_age(self.software) < software_age(OLDEST):
-            raise UsageError(
-                f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later"
-            )
+            raise UsageError(f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later")
         if month_of(self.software) > newest_month():
             raise UsageError(
                 f"software of {self.software} is not out yet, as far as is known here",
@@ -163,15 +161,11 @@ class Tactics:
     def _drafts(self, graph: Graph) -> bool:
         return self.speculation is not None and not self.lookup and graph.extra("mtp") is not None
 
-    def paced(
-        self, overheads: Overheads, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]
-    ) -> Overheads:
+    def paced(self, overheads: Overheads, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]) -> Overheads:
         """Overheads of deployments under software of this level and age."""
         factors = self.factors(numbers, runtime, chips)
         request_s = overheads.request_s / (get_processor(self.host).speed if self.host else 1.0)
-        moved = {
-            part: overheads.factors.get(part, 1.0) * f for part, f in factors.items() if np.any(f != 1.0)
-        }
+        moved = {part: overheads.factors.get(part, 1.0) * f for part, f in factors.items() if np.any(f != 1.0)}
         return replace(overheads, factors={**overheads.factors, **moved}, request_s=request_s)
 
     def notes(self, graph: Graph, numbers: Parameters) -> list[str]:

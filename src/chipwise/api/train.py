@@ -282,11 +282,7 @@ class TrainingAsked:
 
     def _of(self, ask: Ask) -> dict[str, Any]:
         """What of a run tells its usual trainer."""
-        return {
-            "anew": ask.task == "train",
-            "experts": bool(self.network.moe_share),
-            "objective": ask.objective,
-        }
+        return {"anew": ask.task == "train", "experts": bool(self.network.moe_share), "objective": ask.objective}
 
     def _lacks(self, chip: Chip, ask: Ask, given: TrainSoftware) -> str:
         """What of the policy of memory that is asked for a trainer cannot keep."""
@@ -342,9 +338,7 @@ class TrainingAsked:
         """Why no plan is left, with changes that were tried and with which there is one."""
         refused = [*found.refused, *self._missed(found, ())]
         hint = nearest(found.plans, refused, self.ask.batch)
-        return InfeasibleError(
-            f"{self.found.graph.model.name}: no plan", hint + _remedies(self, found.plans, refused)
-        )
+        return InfeasibleError(f"{self.found.graph.model.name}: no plan", hint + _remedies(self, found.plans, refused))
 
     def record(self, found: _Outcome, chosen: Preferred[TrainPlanRecord]) -> TrainReport:
         """The answer with the plans in order."""
@@ -764,11 +758,7 @@ def _record(q: TrainingAsked, p: _Placed, count: int, usual: Trainer) -> TrainPl
     )
 
 
-def _remedies(
-    q: TrainingAsked,
-    every: Sequence[TrainPlanRecord],
-    refused: Sequence[RefusalRecord],
-) -> str:
+def _remedies(q: TrainingAsked, every: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord]) -> str:
     """The single changes that were tried and give a plan, as options; empty where none of those does. Of limits that
     nothing keeps: each alone as it would have to be, or more chips. Of a chip and count that do not hold a run: a
     lighter method, a trainer that keeps less, the longest sequence, the fewest chips."""
@@ -821,9 +811,7 @@ def _lighter(q: TrainingAsked, chip: Chip) -> list[list[tuple[str, Training]]]:
     run, ask, name = q.run, q.ask, q.found.graph.model.name
     lighter = {"full": "lora", "lora": "qlora"}.get(ask.method) if ask.task == "finetune" else None
     frugal = sorted(
-        able_trainers(
-            chip, ask.method, q.pins, anew=ask.task == "train", objective=ask.objective, model=name
-        ),
+        able_trainers(chip, ask.method, q.pins, anew=ask.task == "train", objective=ask.objective, model=name),
         key=lambda t: (LOSSES[t.memory.loss], not t.stashes),
     )
     named = None if run.trainer is None else run.software.trainer
@@ -903,10 +891,7 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Tr
     if fixed:
         return site.job
     ways = site.job.software
-    return replace(
-        site.job,
-        global_batch=batch_for(ask.batch, count * site.devices, pins, single=ways.single),
-    )
+    return replace(site.job, global_batch=batch_for(ask.batch, count * site.devices, pins, single=ways.single))
 
 
 @dataclass(frozen=True)

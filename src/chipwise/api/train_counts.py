@@ -22,9 +22,7 @@ LARGEST_BATCH = {"moe": 63e6, "dense": 16e6}
 NEAR = 16  # a batch is moved by at most about half of a 16th
 
 
-def counts_to_try(
-    given: Sequence[int], task: str, most: int | None, own: int | None, pins: Pins
-) -> list[int]:
+def counts_to_try(given: Sequence[int], task: str, most: int | None, own: int | None, pins: Pins) -> list[int]:
     """The counts of one chip to try: those asked for, else powers of two that the fixed degrees divide; up to
     the `most` that are wanted, or all of one's own, and these.
 
@@ -48,17 +46,13 @@ def _least(*several: int | None) -> int:
     return min((n for n in several if n is not None), default=0)
 
 
-def with_filled(
-    counts: Sequence[int], basis: Rent | OwnCosts | None, most: int | None, pins: Pins
-) -> list[int]:
+def with_filled(counts: Sequence[int], basis: Rent | OwnCosts | None, most: int | None, pins: Pins) -> list[int]:
     """Counts of a chip for rent, and those of the machines that they are billed as where they stand together: what is
     paid anyhow works too."""
     if basis is None:
         return [*counts]
     asked = np.array(counts, dtype=float)
-    more = paid_for(
-        partial(basis.paid, group=asked), asked, np.ones(len(asked)), most=np.inf if most is None else most
-    )
+    more = paid_for(partial(basis.paid, group=asked), asked, np.ones(len(asked)), most=np.inf if most is None else most)
     degrees = _degrees(pins)
     return sorted({*counts, *(n for n in more.astype(int).tolist() if n % degrees == 0)})
 

@@ -15,14 +15,7 @@ from chipwise.api.train_input import Ask
 from chipwise.api.train_job import Site
 from chipwise.catalog.failures import failing_fleet
 from chipwise.errors import UnknownNameError, UsageError, check_known
-from chipwise.predict.training.course import (
-    CheckpointStore,
-    Failures,
-    Phase,
-    course_of,
-    progress_ends,
-    spares_for,
-)
+from chipwise.predict.training.course import CheckpointStore, Failures, Phase, course_of, progress_ends, spares_for
 from chipwise.predict.training.course import CourseSite as Place
 from chipwise.predict.training.memory import state_bytes, trained_type
 from chipwise.report.train_assemble import Running
@@ -120,16 +113,13 @@ def failures_of(given: Mapping[str, str]) -> Failures:
         own, unit = FAILURES[name]
         if text.strip(" 0.") and text.strip().replace(".", "").isdigit():
             raise UsageError(
-                f"failures: {name}={text.strip()} has no unit",
-                f"{name}={text.strip()}h or {name}={text.strip()}s",
+                f"failures: {name}={text.strip()} has no unit", f"{name}={text.strip()}h or {name}={text.strip()}s"
             )
         least = 0.0 if name in ("start", "repair", "wait") else 1e-3
         found[own] = parse_quantity(text, "s", name, low=least, high=1e12) / unit
     spares = whole(given["spares"], "spares", low=0, high=100_000) if "spares" in given else 0
     if spares and not found.get("repair_h"):
-        raise UsageError(
-            "spare hosts replace those that are being repaired", "say how long, as in spares=2,repair=24h"
-        )
+        raise UsageError("spare hosts replace those that are being repaired", "say how long, as in spares=2,repair=24h")
     return Failures(**found, spares=spares)
 
 
@@ -196,9 +186,7 @@ def running_of(site: Site, job: TrainJob, at: Point, ask: Ask, wanted: Wanted, c
     each = site.system.chips_per_host if site.system else HOST
     hosts = math.ceil(count / each)
     total, own = _kept_bytes(job, at)
-    place = Place(
-        count, hosts, total, own, float(job.cluster.host_bytes_per_s), site.trainer.compile_s, evaluation
-    )
+    place = Place(count, hosts, total, own, float(job.cluster.host_bytes_per_s), site.trainer.compile_s, evaluation)
     f = wanted.failures
     course = course_of(f, wanted.store, place)
     run = Running(course, phases, total, wanted.store, f.spares, spares_for(place, f), evaluation)
@@ -240,6 +228,4 @@ def _kept_bytes(job: TrainJob, at: Point) -> tuple[float, float]:
     # a rank copies what it alone keeps: at least its share, at most its whole state
     weights, _, optimiser, _ = state_bytes(t, at.spread, recipe)
     total = each * params
-    return total, min(
-        max(total / at.devices, float(np.asarray(optimiser))), float(np.asarray(weights + optimiser))
-    )
+    return total, min(max(total / at.devices, float(np.asarray(optimiser))), float(np.asarray(weights + optimiser)))

@@ -74,11 +74,7 @@ def _at_once(job: TrainJob, count: int, pins: Pins) -> bool:
 
 
 def _without(
-    reason: Reason,
-    counts: Sequence[int],
-    job: TrainJob,
-    without: Mapping[Reason, Sequence[int]],
-    method: str,
+    reason: Reason, counts: Sequence[int], job: TrainJob, without: Mapping[Reason, Sequence[int]], method: str
 ) -> str:
     """Why some counts have no plan, and what to change."""
     most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
@@ -167,9 +163,7 @@ def relaxed(name: str, least: float) -> tuple[str, dict[str, Any]]:
     return f"{LIMITS[name].option} {text}{unit}", {LIMITS[name].field: float(text) * size}
 
 
-def missed(
-    plans: Sequence[TrainPlanRecord], kept: Collection[str], limits: Mapping[str, float]
-) -> list[RefusalRecord]:
+def missed(plans: Sequence[TrainPlanRecord], kept: Collection[str], limits: Mapping[str, float]) -> list[RefusalRecord]:
     """The chips besides those `kept` of which no plan keeps the limits: the plan that comes nearest, and what it
     misses."""
     found = []

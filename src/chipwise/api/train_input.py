@@ -44,10 +44,7 @@ SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1), "stash": (0,
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_SEQ = 4096  # of pre-training; what a model reads where that is less
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
-DEFAULT_TOKENS = {
-    "train": 1e12,
-    "finetune": 1e8,
-}  # a fine-tune: some 100 thousand examples of a thousand tokens
+DEFAULT_TOKENS = {"train": 1e12, "finetune": 1e8}  # a fine-tune: some 100 thousand examples of a thousand tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +69,7 @@ class Ask:
 
 
 def asked(
-    tokens: float | None,
-    seq: int | None,
-    batch: int,
-    precision: str,
-    task: str,
-    method: str | None,
-    context: int = 0,
+    tokens: float | None, seq: int | None, batch: int, precision: str, task: str, method: str | None, context: int = 0
 ) -> Ask:
     """The run, with the defaults that blanks take; `context` is what the model reads at most, 0: not known. Raises
     `UsageError`, `UnknownNameError`."""
@@ -106,17 +97,11 @@ def objective_of(given: str | None, task: str, *, causal: bool) -> str:
     check_known("objective", (given,), OBJECTIVES)
     found = OBJECTIVES[given]
     if found.reads == ("all" if causal else "before"):
-        kind = (
-            "a decoder, whose tokens see those before them" if causal else "an encoder, whose tokens see all"
-        )
-        able = ", ".join(
-            name for name, o in OBJECTIVES.items() if o.reads in ("any", "before" if causal else "all")
-        )
+        kind = "a decoder, whose tokens see those before them" if causal else "an encoder, whose tokens see all"
+        able = ", ".join(name for name, o in OBJECTIVES.items() if o.reads in ("any", "before" if causal else "all"))
         raise UsageError(f"objective {given}: the model is {kind}", f"one of {able}", field="objective")
     if found.tuned and task != "finetune":
-        raise UsageError(
-            f"objective {given} trains published weights on", "--task finetune", field="objective"
-        )
+        raise UsageError(f"objective {given} trains published weights on", "--task finetune", field="objective")
     return given
 
 
@@ -125,9 +110,7 @@ def check_pairs(batch: int, pins: Pins, objective: Objective) -> None:
     n = objective.together
     for name, number in (("global_batch", batch), ("micro_batch", int(pins.get("micro_batch", n)))):
         if number % n:
-            raise UsageError(
-                f"{name} {number}: an example is {n} sequences", f"a multiple of {n}, as in {number + 1}"
-            )
+            raise UsageError(f"{name} {number}: an example is {n} sequences", f"a multiple of {n}, as in {number + 1}")
 
 
 def _check_sizes(tokens: float, seq: int, batch: int) -> None:
@@ -153,9 +136,7 @@ def documents_of(given: Mapping[str, str]) -> float:
     if not given:
         return 0.0
     if "mean" not in given:
-        raise UsageError(
-            "documents: their mean length is missing", "as in mean=1200,cv=1.5", field="documents"
-        )
+        raise UsageError("documents: their mean length is missing", "as in mean=1200,cv=1.5", field="documents")
     mean = parse_quantity(given["mean"], "", "documents mean", low=1.0, high=1e7)
     cv = parse_quantity(given.get("cv", "0"), "", "documents cv", low=0.0, high=10.0)
     return mean * (1.0 + cv**2)
@@ -226,8 +207,7 @@ def check_layout(pins: Pins, job: TrainJob, devices: int) -> None:
     degrees = int(np.prod([fixed.get(k, 1) for k in ("tp", "pp", "cp", "dp")]))
     if devices % degrees:
         raise UsageError(
-            f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
-            f"as in {near(degrees, devices)}",
+            f"tp x pp x cp x dp = {degrees} does not divide {devices} chips", f"as in {near(degrees, devices)}"
         )
     _check_shard(sharding, devices // (fixed.get("tp", 1) * pp), job)
     if (devices // pp) % fixed.get("ep", 1):
@@ -256,8 +236,7 @@ def _check_network(fixed: Mapping[str, int], job: TrainJob) -> None:
     for name, (what, number) in exact.items():
         if name in fixed and number % fixed[name]:
             raise UsageError(
-                f"{name} {fixed[name]} does not divide {number} {what}",
-                f"nearest: {near(fixed[name], number)}",
+                f"{name} {fixed[name]} does not divide {number} {what}", f"nearest: {near(fixed[name], number)}"
             )
 
 

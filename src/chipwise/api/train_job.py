@@ -93,9 +93,7 @@ class Site:
     def levels(self, method: str) -> Levels:
         """Where runs of it that train so lie in the model of error."""
         experts = self.labels["moe"] == "moe"
-        return trained_axes(
-            self.chip, self.labels["stack"], experts=experts, method=method, precision=self.precision
-        )
+        return trained_axes(self.chip, self.labels["stack"], experts=experts, method=method, precision=self.precision)
 
     def pinned(self, pins: Pins, *, recompute: bool = True) -> Pins:
         """What the user pins, and what the configurations of a trainer that was named set besides; without
@@ -230,13 +228,7 @@ def _sharded(spread: Spread, trainer: Trainer) -> int:
     return trainer.usual_zero or 0 if spread.dp > 1 else 0
 
 
-def site_of(
-    chip: Chip,
-    network: Transformer,
-    ask: Ask,
-    numbers: Parameters,
-    given: TrainSoftware,
-) -> Site:
+def site_of(chip: Chip, network: Transformer, ask: Ask, numbers: Parameters, given: TrainSoftware) -> Site:
     """What a chip computes, with which numbers, on what, by which trainer, in which type: chips without bf16 take fp16.
 
     Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.

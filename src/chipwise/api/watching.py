@@ -30,9 +30,7 @@ def expected_of(path: str, rank: int = 1) -> Expected:
     plans = saved.report.get("plans") or () if saved.verb in SERVED else ()
     plan = next((p for p in plans if p["rank"] == rank and "ttft_s" in p), None)
     if plan is None:
-        ranks = (
-            f"1 to {len(plans)}" if plans else Sentence("save one: ", CommandText("plan MODEL --save FILE"))
-        )
+        ranks = f"1 to {len(plans)}" if plans else Sentence("save one: ", CommandText("plan MODEL --save FILE"))
         raise UsageError(f"{path}: no plan {rank} of a server in it", ranks)
     workload = saved.report["workload"]
     layout = plan["layout"]
@@ -133,9 +131,7 @@ def serve_watch(watch: Watch, port: int, every_s: float, say: Callable[[str], No
         raise UsageError(what, "--port takes another one, 0 any that is free") from None
     server.daemon_threads = True
     with server:
-        say(
-            f"chipwise: http://{HOST}:{server.server_address[1]}/metrics holds {watch.address} against the plan"
-        )
+        say(f"chipwise: http://{HOST}:{server.server_address[1]}/metrics holds {watch.address} against the plan")
         threading.Thread(target=server.serve_forever, daemon=True).start()
         before = ""
         try:

@@ -57,9 +57,7 @@ def published_as(model: str, number_format: str) -> str:
     """A known checkpoint of the same weights in a number format, "" where none is known: one of a base model is none of
     a model that was tuned to answer. Those of the organisation that made the model come first."""
     mine = weights(model), tuned(model)
-    bundled = (
-        n for n in bundled_configs() if (weights(n), tuned(n)) == mine and stored_as(n) == number_format
-    )
+    bundled = (n for n in bundled_configs() if (weights(n), tuned(n)) == mine and stored_as(n) == number_format)
     others = (
         c.repository
         for c in load_checkpoints()

@@ -36,17 +36,7 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any, cast, get_args
 
-from chipwise.catalog.chip import (
-    Chip,
-    Family,
-    Kind,
-    Link,
-    MatrixUnit,
-    MemoryTier,
-    Provenance,
-    Source,
-    Status,
-)
+from chipwise.catalog.chip import Chip, Family, Kind, Link, MatrixUnit, MemoryTier, Provenance, Source, Status
 from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import PROVENANCE, Values, known_keys, read_sources
@@ -178,9 +168,7 @@ class Entry:
         return found
 
 
-def _with_option(
-    table: Mapping[str, Any], options: Mapping[str, Any], option: str, where: str
-) -> Mapping[str, Any]:
+def _with_option(table: Mapping[str, Any], options: Mapping[str, Any], option: str, where: str) -> Mapping[str, Any]:
     """The table of an option: the figures that differ, in place of the product's; of the product itself for ""."""
     changed = known_keys(options.get(option, {}), (*_KEYS,), f"{where}, option '{option}'")
     base = {key: value for key, value in table.items() if key != "options"}
@@ -213,9 +201,7 @@ def read_entries(text: str, origin: str) -> dict[str, Entry]:
     for name, table in document.items():
         where = f"{origin}: chip '{shorten(name, 40)}'"
         if not isinstance(table, dict):
-            raise UsageError(
-                f"{origin}: '{shorten(name, 40)}' is not a table", "only vendor stands outside tables"
-            )
+            raise UsageError(f"{origin}: '{shorten(name, 40)}' is not a table", "only vendor stands outside tables")
         if not _ID.fullmatch(name):
             raise UsageError(f"{where}: an id is made of a-z, 0-9, '-', '.' and '+'")
         entries[name] = Entry(name, vendor, table, where, sources)
@@ -264,8 +250,7 @@ def _lent(entry: Entry, other: tuple[Entry, Chip]) -> Entry:
 def _theirs(base: Mapping[str, Any], kept: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a table says of sources of figures, of those that are kept."""
     rows = [
-        {**row, "figures": [f for f in row["figures"] if f.partition(".")[0] in kept]}
-        for row in base.get("own", [])
+        {**row, "figures": [f for f in row["figures"] if f.partition(".")[0] in kept]} for row in base.get("own", [])
     ]
     return [row for row in rows if row["figures"]]
 
@@ -361,18 +346,14 @@ class _Table(Values):
                 default.sources, "assumed", f"{USABLE_SHARE} of the label, no driver reading"
             )
         kind = self.choice(table, "memory_kind", ("sram", "hbm", "ddr"))
-        tiers = [
-            MemoryTier(self.get("memory_type"), cast(Any, kind), label, usable, self.si("memory_GBps", 1e9))
-        ]
+        tiers = [MemoryTier(self.get("memory_type"), cast(Any, kind), label, usable, self.si("memory_GBps", 1e9))]
         if "tier2" in figures:
             size = self.si("tier2_GB", 1e9)
             tiers.append(MemoryTier(self.get("tier2"), "ddr", size, size, self.si("tier2_GBps", 1e9)))
         elif "tier2_GB" in figures or "tier2_GBps" in figures:
             raise self.fail("tier2_GB and tier2_GBps need tier2", "the name of the second memory")
         if self.get("array_holds") not in ("", "weights", "outputs"):
-            raise self.fail(
-                f"array_holds must be weights or outputs, not '{shorten(self.get('array_holds'), 40)}'"
-            )
+            raise self.fail(f"array_holds must be weights or outputs, not '{shorten(self.get('array_holds'), 40)}'")
         if self.get("instruction") not in ("", *INSTRUCTIONS):
             known = " or ".join(INSTRUCTIONS)
             raise self.fail(f"instruction must be {known}, not '{shorten(self.get('instruction'), 40)}'")

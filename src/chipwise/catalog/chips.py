@@ -27,14 +27,7 @@ MAKERS = frozenset(
 )
 """Words of a name that tell no two chips apart."""
 
-SPELLINGS = {
-    "tenstorrent": "tt",
-    "gib": "gb",
-    "g": "gb",
-    "sxm2": "sxm",
-    "workstation": "ws",
-    "mobile": "laptop",
-}
+SPELLINGS = {"tenstorrent": "tt", "gib": "gb", "g": "gb", "sxm2": "sxm", "workstation": "ws", "mobile": "laptop"}
 """Words that are written in two ways."""
 MACS = re.compile(r"\b(mac[ -]?book([ -](pro|air))?|mac[ -](studio|mini|pro)|imac)[ -](?=m\d)")
 """Computers that are named before the chip in them."""
@@ -147,12 +140,7 @@ def _kin() -> Mapping[str, Mapping[str, None]]:
     """The ids, in order, of the chips that have a word in their ids, aliases, full names, makers and generations."""
     found: dict[str, dict[str, None]] = {}
     for e in load_chips().entries.values():
-        said = (
-            e.name,
-            str(e.table.get("name", "")),
-            *e.table.get("aliases", []),
-            str(e.table.get("generation", "")),
-        )
+        said = (e.name, str(e.table.get("name", "")), *e.table.get("aliases", []), str(e.table.get("generation", "")))
         for word in words_of(" ".join((*said, e.vendor))):
             found.setdefault(word, {})[e.name] = None
     return found
@@ -337,9 +325,7 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
         return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
     for words, row in _without_figures():
         if words <= asked and _of(makers, row):
-            return _near(
-                name, f"{row['say']}; nearest with figures: {', '.join(row['near']) or 'none'}", row["near"]
-            )
+            return _near(name, f"{row['say']}; nearest with figures: {', '.join(row['near']) or 'none'}", row["near"])
     if machines:
         return _near(name, _for_rent(name, machines), [m.chip for m in machines])
     if made:

@@ -152,9 +152,7 @@ def find_config(name: str) -> ModelConfig:
         return _read_path(path)
     if looks_like_path:
         raise UsageError(
-            f"no such file: {shorten(name)}",
-            "give a config.json, its folder, or a bundled name",
-            field="model",
+            f"no such file: {shorten(name)}", "give a config.json, its folder, or a bundled name", field="model"
         )
     if size := BY_SIZE.match(name.strip()):
         return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])
@@ -199,9 +197,7 @@ def parse_config(text: str, name: str, origin: str) -> ModelConfig:
         what = f"{origin}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         raise UsageError(what, "is the download complete?") from None
     except (RecursionError, ValueError):
-        raise UsageError(
-            f"{origin}: not a model configuration", "nested too deeply or a number too long"
-        ) from None
+        raise UsageError(f"{origin}: not a model configuration", "nested too deeply or a number too long") from None
     if not isinstance(data, dict):
         raise UsageError(f"{origin}: not a model configuration", "expected one JSON object")
     return ModelConfig(name, data, origin)
@@ -214,9 +210,7 @@ def _as_given(text: str) -> ModelConfig:
     given = parse_config(text, "", "the configuration given")
     config = _of_header(given)
     named = given.data.get("_name_or_path") or given.data.get("general.name")
-    return replace(
-        config, name=shorten(str(named or f"{config.data.get('model_type', 'model')} as given"), 120)
-    )
+    return replace(config, name=shorten(str(named or f"{config.data.get('model_type', 'model')} as given"), 120))
 
 
 def _of_header(config: ModelConfig) -> ModelConfig:
@@ -290,15 +284,12 @@ def _by_size(asked: str, params: float) -> ModelConfig:
     width = min(range(least, 65_536, 128), key=lambda w: abs(total(w) - params))
     if abs(total(width) / params - 1) > 0.2:
         raise UsageError(
-            f"'{asked}': no dense decoder is that size",
-            f"{total(least) / 1e6:,.0f}M to 20T, or a model's name",
+            f"'{asked}': no dense decoder is that size", f"{total(least) / 1e6:,.0f}M to 20T, or a model's name"
         )
     layers, heads = max(width // 128, 4), width // 128
     while heads % min(heads, 8):
         heads -= 1
-    text = (
-        f"{BY_DIMENSIONS}layers={layers},hidden={width},heads={heads},kv_heads={min(heads, 8)},head_dim=128"
-    )
+    text = f"{BY_DIMENSIONS}layers={layers},hidden={width},heads={heads},kv_heads={min(heads, 8)},head_dim=128"
     text += f",ffn={round(3.5 * width)},vocab={vocab}"
     note = f"'{asked}' is read as a dense decoder of that size, {text}; name a model for its own dimensions"
     return replace(_by_dimensions(text), name=f"{asked} decoder", notes=(note,))
@@ -335,9 +326,7 @@ def _folder_name(file: Path) -> str:
 def _of_adapter(file: Path) -> ModelConfig:
     """The model that an adapter was made for (PEFT writes `adapter_config.json`), by its name: a file is not read
     because another file names it. Raises `UsageError` for a base that is not bundled."""
-    data = parse_config(
-        read_text(file, MAX_BYTES, "the configuration of an adapter"), file.parent.name, str(file)
-    ).data
+    data = parse_config(read_text(file, MAX_BYTES, "the configuration of an adapter"), file.parent.name, str(file)).data
     base, kind, rank = (data.get(key) for key in ("base_model_name_or_path", "peft_type", "r"))
     if not isinstance(base, str) or not base:
         raise UsageError(f"{file}: names no base_model_name_or_path", "give the model that it adapts")
@@ -392,9 +381,9 @@ def _with_sibling(config: ModelConfig, file: Path) -> ModelConfig:
     """The quantisation that NVIDIA's Model Optimizer writes into a file of its own, as part of the keys."""
     if "quantization_config" in config.data or not file.is_file():
         return config
-    found = parse_config(
-        read_text(file, MAX_BYTES, "a model configuration"), config.name, str(file)
-    ).data.get("quantization")
+    found = parse_config(read_text(file, MAX_BYTES, "a model configuration"), config.name, str(file)).data.get(
+        "quantization"
+    )
     if not isinstance(found, dict):
         raise UsageError(f"{file}: no object 'quantization'", "is it written by Model Optimizer?")
     data = {**config.data, "quantization_config": {"quant_method": "modelopt", **found}}
@@ -524,9 +513,7 @@ def _unbundled(asked: str, name: str) -> NoReturn:
 
 def _either(names: tuple[str, ...], most: int = 4) -> str:
     first, last = names[:most], f" or {len(names) - most} more" if len(names) > most else ""
-    return (
-        f"{', '.join(first)}{last}" if last else " or ".join(filter(None, (", ".join(first[:-1]), first[-1])))
-    )
+    return f"{', '.join(first)}{last}" if last else " or ".join(filter(None, (", ".join(first[:-1]), first[-1])))
 
 
 def _unknown(name: str) -> NoReturn:
@@ -555,9 +542,7 @@ def _unknown(name: str) -> NoReturn:
     if not others:
         hint = f"the bundled ones: chipwise models list; any other: the path of its config.json; {OWN}"
         raise UnknownNameError("model", name, (), hint)
-    raise _but(
-        name, f"did you mean {', '.join(others)}? Any other model: the path of its config.json", others
-    )
+    raise _but(name, f"did you mean {', '.join(others)}? Any other model: the path of its config.json", others)
 
 
 def of_family(typed: str) -> tuple[str, ...]:

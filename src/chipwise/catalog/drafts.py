@@ -55,9 +55,7 @@ def guessing(model: str, draft: int) -> Guessing:
     if mine:
         pages = ", ".join(dict.fromkeys(row.source["ref"].removeprefix("https://") for row in mine))
         texts = "; ".join(row.text for row in mine)
-        return Guessing(
-            fmean(row.acceptance for row in mine), f"published for {mine[0].draft}: {texts} ({pages})"
-        )
+        return Guessing(fmean(row.acceptance for row in mine), f"published for {mine[0].draft}: {texts} ({pages})")
     others = {row.model: _nearest([o for o in rows if o.model == row.model], draft) for row in rows}
     each = [fmean(row.acceptance for row in found) for found in others.values()]
     words = f"the median of {len(each)} other models, {min(each):.0%} to {max(each):.0%}"

@@ -107,9 +107,7 @@ class Environment:
 def environments() -> Mapping[str, Environment]:
     """All environments by name."""
     rows = parse(shipped_text(DESK))["environment"]
-    return {
-        name: Environment(name, **{**row, "forms": tuple(row.get("forms", ()))}) for name, row in rows.items()
-    }
+    return {name: Environment(name, **{**row, "forms": tuple(row.get("forms", ()))}) for name, row in rows.items()}
 
 
 def environment(name: str) -> Environment:

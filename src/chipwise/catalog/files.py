@@ -65,16 +65,12 @@ def read_bytes(path: Path, most_bytes: int, what: str) -> bytes:
             raise UsageError(f"{path}: not a file", f"expected {what}")
         if info.st_size > most_bytes:
             size = f"{info.st_size / 1e6:,.0f} MB"
-            raise UsageError(
-                f"{path}: {size} is too large", f"expected {what}, at most {most_bytes / 1e6:g} MB"
-            )
+            raise UsageError(f"{path}: {size} is too large", f"expected {what}, at most {most_bytes / 1e6:g} MB")
         return own_bytes(path)
     except FileNotFoundError:
         raise UsageError(f"no such file: {path}", f"expected {what}") from None
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{path}: cannot be read", getattr(error, "strerror", None) or "check the path"
-        ) from None
+        raise UsageError(f"{path}: cannot be read", getattr(error, "strerror", None) or "check the path") from None
 
 
 def output_file(path: str | Path, *inputs: str | None) -> Path:
@@ -100,8 +96,7 @@ def output_file(path: str | Path, *inputs: str | None) -> Path:
         )
     if same:
         raise UsageError(
-            f"{shorten(str(path), 200)}: would replace {shorten(same[0], 200)}, which is read",
-            "name another file",
+            f"{shorten(str(path), 200)}: would replace {shorten(same[0], 200)}, which is read", "name another file"
         )
     return target
 
@@ -127,9 +122,7 @@ def writing(path: str | Path, *inputs: str | None) -> Iterator[TextIO]:
                 with contextlib.suppress(OSError):
                     draft.unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(
-            f"{shorten(str(path))}: cannot be written", error.strerror or "check the path"
-        ) from None
+        raise UsageError(f"{shorten(str(path))}: cannot be written", error.strerror or "check the path") from None
 
 
 def create(path: Path, *, executable: bool = False) -> TextIO:
@@ -164,8 +157,6 @@ def write_own(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(
-            f"{path.parent}: cannot be made", error.strerror or "check CHIPWISE_DATA_DIR"
-        ) from None
+        raise UsageError(f"{path.parent}: cannot be made", error.strerror or "check CHIPWISE_DATA_DIR") from None
     with writing(path) as out:
         out.write(text)

@@ -130,10 +130,7 @@ class Harness:
     @property
     def meaning(self) -> str:
         """What it adds, in words."""
-        start = {
-            "burst": "all clients start at once",
-            "poisson": "requests arrive at random",
-        }[self.start]
+        start = {"burst": "all clients start at once", "poisson": "requests arrive at random"}[self.start]
         drawn = "" if self.alike else f", lengths drawn from {self.shortest:g} of the nominal one to all"
         return f"{self.name}: {start}{drawn}{'' if self.server else ', no server between'}"
 

@@ -42,14 +42,7 @@ TYPES: Mapping[str, str] = _NAMES["types"]
 """`general.architecture` of GGUF files and the `model_type` that it is."""
 KEYS: Mapping[str, str] = _NAMES["keys"]
 """Keys of GGUF files behind their architecture, and those of configurations."""
-LATENT = (
-    "q_lora_rank",
-    "kv_lora_rank",
-    "v_head_dim",
-    "key_length_mla",
-    "value_length_mla",
-    "qk_rope_head_dim",
-)
+LATENT = ("q_lora_rank", "kv_lora_rank", "v_head_dim", "key_length_mla", "value_length_mla", "qk_rope_head_dim")
 """Keys of latent attention, which mean other things, or nothing, to the rest."""
 FILE_TYPES: Mapping[int, str] = {int(code): name for code, name in _NAMES["file_types"].items()}
 """`general.file_type` and chipwise's name of the format (ggml-org/llama.cpp, include/llama.h)."""
@@ -138,9 +131,7 @@ def stored_tensors(path: Path) -> dict[str, StoredTensor]:
             found = _gguf_header(file, path)[1]
             unknown = next((t.dtype for t in found.values() if not t.bytes and t.entries), None)
             if unknown is not None:
-                raise _bad(
-                    path, f"tensors of {unknown} have a size that is not known", "is it of a newer llama.cpp?"
-                )
+                raise _bad(path, f"tensors of {unknown} have a size that is not known", "is it of a newer llama.cpp?")
             return found
     except DAMAGED:
         raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
@@ -395,9 +386,7 @@ def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
         shape, span = fields.get("shape", ""), fields.get("data_offsets", "")
         right = _whole(shape) and _whole(span) and len(span) == 2 and len(shape) <= MOST_DIMENSIONS
         if not (right and span[1] >= span[0]):
-            raise _bad(
-                path, f"tensor {shorten(str(name), 40)!r} has no shape or place", "is it a safetensors file?"
-            )
+            raise _bad(path, f"tensor {shorten(str(name), 40)!r} has no shape or place", "is it a safetensors file?")
         found[name] = StoredTensor(str(fields.get("dtype")), tuple(shape), span[1] - span[0])
         size = ENTRY_BYTES.get(found[name].dtype)
         if size is not None and size * found[name].entries != found[name].bytes:
@@ -414,10 +403,7 @@ TOLD_BY = {"self_attn.q_norm.weight": "qwen3", "self_attn.q_proj.bias": "qwen2"}
 """Families by a tensor that their layers have and Llama's have not."""
 
 
-NEEDED = (
-    *(f"self_attn.{p}_proj.weight" for p in "qkvo"),
-    *(f"mlp.{p}_proj.weight" for p in ("gate", "up", "down")),
-)
+NEEDED = (*(f"self_attn.{p}_proj.weight" for p in "qkvo"), *(f"mlp.{p}_proj.weight" for p in ("gate", "up", "down")))
 """Matrices of a layer of Llama."""
 
 
@@ -436,13 +422,9 @@ def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str],
     entries = sum(tensor.entries for tensor in tensors.values())
     what = f"{len(shapes):,} tensors, {entries:,} entries, {stored:,} bytes"
     layers, inside = _layers(shapes)
-    embedding = next(
-        (s for n, s in shapes.items() if n.endswith("embed_tokens.weight") and len(s) == 2), None
-    )
+    embedding = next((s for n, s in shapes.items() if n.endswith("embed_tokens.weight") and len(s) == 2), None)
     if embedding is None or not layers or any(len(inside.get(name, ())) != 2 for name in NEEDED):
-        hint = (
-            "put its config.json next to it; alone only complete dense decoders with Llama's tensors are read"
-        )
+        hint = "put its config.json next to it; alone only complete dense decoders with Llama's tensors are read"
         raise UnknownFamilyError(f"{path}: holds {what}, which do not tell the family", hint)
     size = inside.get("self_attn.q_norm.weight", [0])[0]
     queries, keys = inside[NEEDED[0]][0], inside[NEEDED[1]][0]

@@ -180,9 +180,7 @@ def _card(part: str, text: str, find: Callable[[str], Chip], field: str) -> tupl
     """The chip that a part of a machine names, and how many of it. Raises the errors of `parse_machine`."""
     match = PART.fullmatch(part)
     if match is None:
-        raise UsageError(
-            f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090", field=field
-        )
+        raise UsageError(f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090", field=field)
     chip, each = counted_chip(match[2], lambda name: _part(name, find))
     count = each * int(match[1] or 1) if len(match[1] or "") < 6 else 0
     if not 1 <= count <= MOST:
@@ -367,9 +365,7 @@ def _usual(card: Chip, memory: str = "") -> Chip:
     `memory` that was said ("": of the card's years)."""
     hosts, form = _desk()["hosts"], usual_form(card)
     older = memory == hosts["older"] or (not memory and card.year < hosts["until"])
-    return get_chip(
-        hosts[f"{form}_{hosts['older']}" if older and f"{form}_{hosts['older']}" in hosts else form]
-    )
+    return get_chip(hosts[f"{form}_{hosts['older']}" if older and f"{form}_{hosts['older']}" in hosts else form])
 
 
 def usual_form(chip: Chip) -> str:

@@ -88,9 +88,7 @@ class MediaRuntime(Software):
     releases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(
-        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
-    ) -> Self:
+    def read(cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
         """The runtime of one table `networks`; `version_of` names the tool whose releases date it."""
         plain = dict(entry)
         tool = read_text(f"{where}.version_of", plain.pop("version_of", ""), ("", *table.releases))
@@ -126,9 +124,7 @@ class MediaRuntime(Software):
     def overlaps(self, chip: Chip, software: str) -> bool:
         """Whether its fused attention of that age multiplies at the chip's full rate while softmax runs: kernels that
         it brings along, or those that the vendor's library has for chips with an instruction of their own."""
-        return self.attends == "own" or (
-            bool(chip.instruction) and self._since(self.overlaps_since, software)
-        )
+        return self.attends == "own" or (bool(chip.instruction) and self._since(self.overlaps_since, software))
 
     @property
     def converts(self) -> bool:

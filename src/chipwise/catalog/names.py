@@ -20,9 +20,7 @@ from chipwise.values import dataclass
 
 NICKNAMES = "catalog/data/nicknames.toml"
 
-ADDRESS = re.compile(
-    r"^(https?://|hf\.co/|huggingface\.co/|ollama://|hf://|huggingface://|ollama run |ms://)+"
-)
+ADDRESS = re.compile(r"^(https?://|hf\.co/|huggingface\.co/|ollama://|hf://|huggingface://|ollama run |ms://)+")
 SIZE = re.compile(r"^e?\d+(\.\d+)?[bmt]$|^\d+x\d+(\.\d+)?b$")
 ACTIVE = re.compile(r"^a\d+(\.\d+)?b$")
 FIGURE = re.compile(r"^[av]?\d+(\.\d+)*b?$")
@@ -40,21 +38,7 @@ WEIGHTS: Mapping[str, str] = {
 }  # fmt: skip
 """Words of names that say in which number format weights are."""
 TUNED = frozenset(
-    (
-        "instruct",
-        "it",
-        "chat",
-        "base",
-        "pt",
-        "hf",
-        "thinking",
-        "preview",
-        "text",
-        "model",
-        "v",
-        "beta",
-        "abliterated",
-    )
+    ("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta", "abliterated")
 )
 """How a model was tuned: words that leave its dimensions alone."""
 OTHER_WEIGHTS = frozenset(("thinking", "preview", "beta", "abliterated"))
@@ -208,9 +192,7 @@ def closed(name: str) -> str | None:
     """Who keeps the dimensions of a model secret: `gpt-4o`, `claude-sonnet-4`; None where that is not known."""
     said = "-".join(word.partition(".")[0] for word in _words(name).words)
     makers: Mapping[str, list[str]] = _table()["closed"]
-    return next(
-        (maker for maker, names in makers.items() if any(f"{said}-".startswith(f"{n}-") for n in names)), None
-    )
+    return next((maker for maker, names in makers.items() if any(f"{said}-".startswith(f"{n}-") for n in names)), None)
 
 
 def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -> Meant | None:

@@ -189,9 +189,7 @@ def _found(name: str) -> FoundNetwork | None:
 def _as_written(entry: NetworkEntry, key: str) -> FoundNetwork:
     """A model by one of its names."""
     alike = next((n for n in entry.alike if key in (_plain(n), _plain(_weights(n)))), "")
-    return FoundNetwork(
-        entry, note=f"{alike} has the dimensions of {entry.name}" if alike else "", alike=alike
-    )
+    return FoundNetwork(entry, note=f"{alike} has the dimensions of {entry.name}" if alike else "", alike=alike)
 
 
 def close(name: str) -> tuple[str, ...]:

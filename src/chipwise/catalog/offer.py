@@ -147,8 +147,7 @@ def own_table() -> Path:
 def load_offers() -> tuple[Offer, ...]:
     """All offers in force: the bundled table and the user's own, without what newer rows replaced."""
     sources = {
-        row["key"]: row["ref"]
-        for row in csv.DictReader(shipped_text("catalog/data/offer_sources.csv").splitlines())
+        row["key"]: row["ref"] for row in csv.DictReader(shipped_text("catalog/data/offer_sources.csv").splitlines())
     }
     shipped = read_offers(shipped_text("catalog/data/offers.csv"), "offers.csv", sources)
     return in_force((*chain.from_iterable(map(_as_sold, shipped)), *own_offers()))
@@ -161,9 +160,7 @@ def _as_sold(offer: Offer) -> tuple[Offer, ...]:
         return (offer,)
     usd = (offer.usd_per_h, offer.spot_usd_per_h)
     return tuple(
-        replace(
-            offer, chips=n, unit=None, usd_per_h=usd[0] and n * usd[0], spot_usd_per_h=usd[1] and n * usd[1]
-        )
+        replace(offer, chips=n, unit=None, usd_per_h=usd[0] and n * usd[0], spot_usd_per_h=usd[1] and n * usd[1])
         for n in sold["sizes"]
     )
 
@@ -242,9 +239,7 @@ def counted(offers: Iterable[Offer], today: dt.date, *, spot: bool = False) -> t
     priced = tuple(
         o
         for o in offers
-        if o.host_included
-        and not o.doubt
-        and (o.spot_usd_per_chip_h if spot else o.usd_per_chip_h) is not None
+        if o.host_included and not o.doubt and (o.spot_usd_per_chip_h if spot else o.usd_per_chip_h) is not None
     )
     fresh = tuple(o for o in priced if not o.stale(today))
     return (fresh, False) if fresh else (priced, True)
@@ -262,9 +257,7 @@ def read_offers(text: str, origin: str, sources: Mapping[str, str] | None = None
     if strange or missing:
         wrong = f"unknown column '{shorten(strange[0], 40)}'" if strange else f"no column '{missing[0]}'"
         raise UsageError(f"{origin}: {wrong}", f"columns: {', '.join(COLUMNS)}")
-    return tuple(
-        _offer(row, f"{origin}, line {reader.line_num}", sources) for row in reader if any(row.values())
-    )
+    return tuple(_offer(row, f"{origin}, line {reader.line_num}", sources) for row in reader if any(row.values()))
 
 
 def _offer(row: Mapping[str, str | None], where: str, sources: Mapping[str, str] | None) -> Offer:
@@ -311,9 +304,7 @@ def _offer(row: Mapping[str, str | None], where: str, sources: Mapping[str, str]
     try:
         _ = offer.earliest_day
     except ValueError:
-        raise UsageError(
-            f"{where}: date '{shorten(offer.date, 40)}' is not a day", "as in 2026-11-20"
-        ) from None
+        raise UsageError(f"{where}: date '{shorten(offer.date, 40)}' is not a day", "as in 2026-11-20") from None
     return offer
 
 

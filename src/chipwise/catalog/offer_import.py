@@ -75,9 +75,7 @@ def text_of(source: str) -> str:
             Sentence("download it, then: ", CommandText("offers update --from FILE")),
         ) from None
     if len(content) > LARGEST_BYTES:
-        raise UsageError(
-            f"{shorten(source)}: more than {LARGEST_BYTES / 1e6:g} MB", "give one provider's table"
-        )
+        raise UsageError(f"{shorten(source)}: more than {LARGEST_BYTES / 1e6:g} MB", "give one provider's table")
     try:
         return str(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -249,9 +247,7 @@ def _number(text: str | None, what: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e9:
-        raise UsageError(
-            f"{what} must be a number of 0 or more, not '{shorten(said, 40)}'", "nothing was taken over"
-        )
+        raise UsageError(f"{what} must be a number of 0 or more, not '{shorten(said, 40)}'", "nothing was taken over")
     return value or None
 
 
@@ -272,9 +268,7 @@ def _cheaper(a: Offer, b: Offer) -> Offer:
         return min((v for v in (x, y) if v is not None), default=None)
 
     return replace(
-        a,
-        usd_per_h=least(a.usd_per_h, b.usd_per_h),
-        spot_usd_per_h=least(a.spot_usd_per_h, b.spot_usd_per_h),
+        a, usd_per_h=least(a.usd_per_h, b.usd_per_h), spot_usd_per_h=least(a.spot_usd_per_h, b.spot_usd_per_h)
     )
 
 

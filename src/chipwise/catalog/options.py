@@ -31,14 +31,7 @@ SOURCES = "catalog/data/launch_sources.toml"
 NAME = re.compile(r"(--)?[a-z][a-z0-9_]*")
 LITERALS = {"true": "bool", "false": "bool", "null": "any", "": "any", "~": "any"}
 PLAIN = ("bool", "int", "float", "str", "list", "dict")
-CONTAINERS = {
-    "List": "list",
-    "Sequence": "list",
-    "tuple": "list",
-    "set": "list",
-    "Dict": "dict",
-    "Mapping": "dict",
-}
+CONTAINERS = {"List": "list", "Sequence": "list", "tuple": "list", "set": "list", "Dict": "dict", "Mapping": "dict"}
 
 Classes = Mapping[tuple[str, str], ast.ClassDef]
 """Classes by package and name."""
@@ -81,9 +74,7 @@ def load_options() -> Mapping[str, ToolOptions]:
     return found
 
 
-def read_options(
-    rows: Mapping[str, Iterable[str]], packages: Mapping[str, Mapping[str, str]]
-) -> list[ToolOption]:
+def read_options(rows: Mapping[str, Iterable[str]], packages: Mapping[str, Mapping[str, str]]) -> list[ToolOption]:
     """The options that packages define, texts of their files by package and path: `rows` of "package path what" by the
     prefix of their names. What: a class (* for all), whose fields are options, those of its bases among `path`s too;
     with "factory:" before it, as Megatron-LM makes arguments of a class; a function or method behind "def:", whose
@@ -94,9 +85,7 @@ def read_options(
     found: dict[str, ToolOption] = {}
     split = {prefix: [row.split() for row in given] for prefix, given in rows.items()}
     files = {
-        (package, path): _matching(packages, package, path)
-        for given in split.values()
-        for package, path, _ in given
+        (package, path): _matching(packages, package, path) for given in split.values() for package, path, _ in given
     }
     classes: dict[tuple[str, str], ast.ClassDef] = {}
     for (package, _), texts in files.items():
@@ -108,9 +97,7 @@ def read_options(
         for package, path, what in given:
             made = list(_defined(package, files[package, path], what, classes))
             if not made:
-                raise UsageError(
-                    f"{package}: no options of {what} in {path}", f"correct its row in {SOURCES}"
-                )
+                raise UsageError(f"{package}: no options of {what} in {path}", f"correct its row in {SOURCES}")
             for option in made:
                 name = prefix + option.name
                 found.setdefault(name, ToolOption(name, option.type, option.default))
@@ -176,9 +163,7 @@ def _made(fields: Iterable[tuple[str, str, str, list[str]]]) -> Iterator[ToolOpt
     --no-x and --disable-x for what is on."""
     for name, kind, default, given in fields:
         plain = name.replace("_", "-")
-        usual = (
-            [f"--no-{plain}", f"--disable-{plain}"] if (kind, default) == ("bool", "True") else [f"--{plain}"]
-        )
+        usual = [f"--no-{plain}", f"--disable-{plain}"] if (kind, default) == ("bool", "True") else [f"--{plain}"]
         for each in given or usual:
             yield ToolOption(each, "flag" if kind == "bool" else kind, default)
 
@@ -360,9 +345,7 @@ def written(tool: str, files: Iterable[Path], date: str) -> str:
         packages[name] = texts_of(file)
         names.append(f"{name} {version}".strip())
     head = "\t".join((f"# {tool}", ", ".join(names), date))
-    rows = (
-        "\t".join((o.name, o.type, o.default)).rstrip("\t") for o in read_options(sources[tool], packages)
-    )
+    rows = ("\t".join((o.name, o.type, o.default)).rstrip("\t") for o in read_options(sources[tool], packages))
     parts = {p.split("\t")[0]: p.strip() for p in shipped_text(TABLE).split("\n\n") if p.strip()}
     parts[f"# {tool}"] = "\n".join((head, *rows))
     return "\n\n".join(parts[key] for key in sorted(parts)) + "\n"
@@ -375,18 +358,7 @@ def main(tool: str, *files: str) -> None:
         if not given:
             rows = tomllib.loads(shipped_text(SOURCES))[tool].values()
             needed = sorted({row.split()[0] for part in rows for row in part})
-            pip = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-                "-q",
-                "-d",
-                folder,
-            ]
+            pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "-q", "-d", folder]
             subprocess.run([*pip, *needed], check=True)
             given = sorted(Path(folder).iterdir())
         text = written(tool, given, datetime.now(UTC).strftime("%Y-%m-%d"))

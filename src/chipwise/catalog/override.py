@@ -189,11 +189,7 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
 
     Raises `UnknownNameError` for a figure that cannot be set, `UsageError` for a value that is none.
     """
-    fields: dict[str, Any] = {
-        "own": dict(chip.own),
-        "figures": dict(chip.figures),
-        "matrix": dict(chip.matrix),
-    }
+    fields: dict[str, Any] = {"own": dict(chip.own), "figures": dict(chip.figures), "matrix": dict(chip.matrix)}
     memory = chip.memory
     links = {"link": _unbridged(chip) if "staged" in changes else chip.scaleup, "host": chip.host}
     check_known("figure to set", changes, SETTABLE)

@@ -160,9 +160,7 @@ class Rent:
     @cached_property
     def _of_provider(self) -> tuple[NDArray[np.intp], ...]:
         """The quotes of every provider."""
-        return tuple(
-            np.array([i for i, o in enumerate(self.quotes) if o.provider == p]) for p in self.providers
-        )
+        return tuple(np.array([i for i, o in enumerate(self.quotes) if o.provider == p]) for p in self.providers)
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -313,12 +311,7 @@ def _product(chip_id: str) -> str:
 
 
 def rent_basis(
-    chip_id: str,
-    today: dt.date,
-    *,
-    providers: tuple[str, ...] = (),
-    regions: tuple[str, ...] = (),
-    spot: bool = False,
+    chip_id: str, today: dt.date, *, providers: tuple[str, ...] = (), regions: tuple[str, ...] = (), spot: bool = False
 ) -> Rent:
     """Renting a chip: the offers that count on the day `today`.
 
@@ -326,20 +319,14 @@ def rent_basis(
     saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
-    found = (
-        _offered(chip, today, spot)
-        if not (providers or regions)
-        else _rent(chip, today, providers, regions, spot)
-    )
+    found = _offered(chip, today, spot) if not (providers or regions) else _rent(chip, today, providers, regions, spot)
     if not found.quotes:
         what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), " or ".join(regions))))
         raise NoPriceError(f"no offer states a price for {what}", "give what you pay: --price-of CHIP=USD")
     return found
 
 
-def _rent(
-    chip: str, today: dt.date, providers: tuple[str, ...], regions: tuple[str, ...], spot: bool
-) -> Rent:
+def _rent(chip: str, today: dt.date, providers: tuple[str, ...], regions: tuple[str, ...], spot: bool) -> Rent:
     asked = (
         o
         for o in offers_of(_product(chip))
@@ -482,9 +469,7 @@ class Pricing:
         """
         if chip_id in self.given:
             usd = self.given[chip_id]
-            own = Offer(
-                "your price", "per chip", chip_id, 1, None, None, usd, usd, "", today.isoformat(), "", unit=1
-            )
+            own = Offer("your price", "per chip", chip_id, 1, None, None, usd, usd, "", today.isoformat(), "", unit=1)
             return Rent(chip_id, (own,), stale=False)
         if chip_id not in load_chips():
             return None
@@ -593,9 +578,7 @@ def capex_for(chip_id: str) -> Capex:
     found = [entry for entry in load_capex() if entry.chip in (chip, _product(chip))]
     if not found:
         raise NoPriceError(f"no purchase price was read for {chip}", "give what you pay for it in USD")
-    return max(
-        found, key=lambda e: (e.chip == chip, e.doubt != PAST, e.covers == "machine", e.kind == "new", e.date)
-    )
+    return max(found, key=lambda e: (e.chip == chip, e.doubt != PAST, e.covers == "machine", e.kind == "new", e.date))
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,6 +654,4 @@ def _ownership() -> dict[str, Any]:
 
 def _provenance(row: Mapping[str, Any], document: Mapping[str, Any]) -> Provenance:
     listed = (document["sources"][key] for key in row["sources"])
-    return Provenance(
-        tuple(Source(s["ref"], s.get("date")) for s in listed), row["grade"], row.get("note", "")
-    )
+    return Provenance(tuple(Source(s["ref"], s.get("date")) for s in listed), row["grade"], row.get("note", ""))

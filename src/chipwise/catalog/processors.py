@@ -61,9 +61,7 @@ def get_processor(asked: str) -> Processor:
     known = load_processors()
     found = known.get(asked.strip().lower()) or _named(asked)
     if found is None:
-        raise UnknownNameError(
-            "processor", asked, known, f"one of {', '.join(known)}, or its clock, as in 4.2GHz"
-        )
+        raise UnknownNameError("processor", asked, known, f"one of {', '.join(known)}, or its clock, as in 4.2GHz")
     return found
 
 

@@ -202,16 +202,7 @@ def best_results(results: Iterable[InferenceResult]) -> tuple[InferenceResult, .
     """
     best: dict[tuple[object, ...], InferenceResult] = {}
     for r in results:
-        key = (
-            r.chip,
-            r.accelerator if not r.chip else "",
-            r.chips,
-            r.nodes,
-            r.model,
-            r.scenario,
-            r.round,
-            r.unit,
-        )
+        key = (r.chip, r.accelerator if not r.chip else "", r.chips, r.nodes, r.model, r.scenario, r.round, r.unit)
         held = best.get(key)
         if held is None or (r.result < held.result) == r.unit.startswith("Latency"):
             best[key] = r
@@ -329,7 +320,5 @@ def software_age(when: str) -> float:
         return float(names.index(when) - names.index("v4.0"))
     found = re.match(r"(\d{4})-?(\d{2})", when)
     if found is None or not 1 <= int(found[2]) <= 12:
-        raise UnknownNameError(
-            "MLPerf round or date", when, names, f"one of {', '.join(names)}, or as in 2025-06"
-        )
+        raise UnknownNameError("MLPerf round or date", when, names, f"one of {', '.join(names)}, or as in 2025-06")
     return ((int(found[1]) - 2024) * 12 + int(found[2]) - 3) / 6.0

@@ -130,9 +130,7 @@ def quality_of(model: str, number_format: str, checkpoint: str = "") -> QualityR
     if mine:
         answers = [row for row in mine if not of_words(row.test)]
         return _own(answers or mine, number_format, model, checkpoint)
-    return _others([row for row in rows if not of_words(row.test)], number_format) or _others(
-        rows, number_format
-    )
+    return _others([row for row in rows if not of_words(row.test)], number_format) or _others(rows, number_format)
 
 
 def quality_words(found: QualityRecord | None) -> str:
@@ -175,17 +173,7 @@ def _own(rows: Iterable[FormatTest], name: str, model: str, checkpoint: str) -> 
     last = min(chosen, key=lambda row: row.kept)
     mean = fmean(row.kept for row in chosen)
     return QualityRecord(
-        name,
-        mean,
-        last.kept,
-        len(chosen),
-        last.test,
-        last.base,
-        last.score,
-        last.repository,
-        0,
-        last.page,
-        last.date,
+        name, mean, last.kept, len(chosen), last.test, last.base, last.score, last.repository, 0, last.page, last.date
     )
 
 
@@ -199,15 +187,5 @@ def _others(rows: Iterable[FormatTest], name: str) -> QualityRecord | None:
         return None
     worst = min(kept, key=lambda row: kept[row])
     return QualityRecord(
-        name,
-        median(kept.values()),
-        kept[worst],
-        0,
-        worst.test,
-        0.0,
-        0.0,
-        "",
-        len(kept),
-        worst.page,
-        worst.date,
+        name, median(kept.values()), kept[worst], 0, worst.test, 0.0, 0.0, "", len(kept), worst.page, worst.date
     )

@@ -118,9 +118,7 @@ def dated(asked: str, runtime: str) -> str:
     older = [v for v in listed if v <= version]
     if not older:
         first = ".".join(map(str, min(listed)))
-        raise UsageError(
-            f"{name} {found['version']}: nothing that old was measured", f"{name} {first} or later"
-        )
+        raise UsageError(f"{name} {found['version']}: nothing that old was measured", f"{name} {first} or later")
     return listed[max(older)]
 
 

@@ -12,15 +12,8 @@ from typing import ClassVar, get_args, get_type_hints
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.published import month_of
-from chipwise.catalog.runtime_spec import (
-    FIGURES as POLICY_NAMES,
-)
-from chipwise.catalog.runtime_spec import (
-    KernelRow,
-    Operator,
-    Policies,
-    Runtime,
-)
+from chipwise.catalog.runtime_spec import FIGURES as POLICY_NAMES
+from chipwise.catalog.runtime_spec import KernelRow, Operator, Policies, Runtime
 from chipwise.catalog.schema import read_text, read_texts, record
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.software import Software, all_software, shipped
@@ -133,9 +126,7 @@ def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
     if not chip.rentable:
         return ()
     found = [
-        r
-        for r in all_software(Runtime).values()
-        if (rule := r.rule(chip)) is not None and rule.runs and r.unasked
+        r for r in all_software(Runtime).values() if (rule := r.rule(chip)) is not None and rule.runs and r.unasked
     ]
     return tuple(sorted(found, key=lambda r: r.access != "public"))
 
@@ -160,9 +151,7 @@ def samplers_for(chip: Chip, named: str | None = None) -> tuple[Sampler, ...]:
     here = tuple(every[r.id] for r in runtimes_for(chip) if r.id in every)
     if named is not None and (wanted := get_runtime(named)).id not in every:
         what = f"{wanted.name} is not known to take new weights while it runs"
-        raise UsageError(
-            what, f"--runtime {' or '.join(s.id for s in here or every.values())}", field="runtime"
-        )
+        raise UsageError(what, f"--runtime {' or '.join(s.id for s in here or every.values())}", field="runtime")
     if named is not None:
         return (every[get_runtime(named).id],)
     if not here:

@@ -167,9 +167,7 @@ def _policies(
         preset = shared[read_text(f"{where}.like", like, shared)]
         theirs, theirs_own = _figures(table, f"preset.{like}", preset, Provenance((), "assumed"))
         values, own = theirs | values, theirs_own | own
-    known_keys(
-        values, _OPTIONAL[:-1], where, [f for f in FIGURES if f not in _OPTIONAL]
-    )  # backends follow the chip
+    known_keys(values, _OPTIONAL[:-1], where, [f for f in FIGURES if f not in _OPTIONAL])  # backends follow the chip
     return values, own
 
 
@@ -249,9 +247,7 @@ class Rule:
             no_experts=frozenset(table.formats_of(f"{where}.no_experts", said.get("no_experts", []))),
         )
         if not rule.runs and not rule.provenance.note:
-            raise UsageError(
-                f"{where}: a row without formats records that chips are not supported", "say why in note"
-            )
+            raise UsageError(f"{where}: a row without formats records that chips are not supported", "say why in note")
         return rule
 
 
@@ -276,9 +272,7 @@ class KernelRow:
     backends: frozenset[str] = frozenset()
     until: str = ""
 
-    def fits(
-        self, runtime: str, generation: str, dtype: str, month: str, architecture: str, backend: str
-    ) -> bool:
+    def fits(self, runtime: str, generation: str, dtype: str, month: str, architecture: str, backend: str) -> bool:
         """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software; `architecture` of no model
         in particular and `backend` of runtimes without: ""."""
         return (
@@ -401,9 +395,7 @@ class Runtime(Software):
     unfused_experts: float = 1.0
 
     @classmethod
-    def read(
-        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
-    ) -> Self:
+    def read(cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
         """The runtime of one table `serves`. Raises `UsageError`."""
         tables = ("policies", "on", "architectures", "features")
         plain = dict(known_keys(entry, entry, where, tables))
@@ -413,9 +405,7 @@ class Runtime(Software):
             part = known_keys(plain[key], CITED, f"{where}.{key}", ("is",))
             plain[key], own[key] = part["is"], table.cited(f"{where}.{key}", part, default)
         said = plain.pop("backends", {})
-        own["backend"] = table.cited(
-            f"{where}.backends", {k: v for k, v in said.items() if k in CITED}, default
-        )
+        own["backend"] = table.cited(f"{where}.backends", {k: v for k, v in said.items() if k in CITED}, default)
         plain["backends"] = {kind: names for kind, names in said.items() if kind not in CITED}
         kinds: dict[str, type[Any]] = {
             "offload": Offload, "cache_below": CacheBelow, "sleeping": Sleeping, "service": ServiceHabits
@@ -426,8 +416,7 @@ class Runtime(Software):
             if key in plain
         }
         tiers = [
-            PolicyTier.read(table, f"{where}.tier[{i}]", row, default)
-            for i, row in enumerate(plain.pop("tier", []))
+            PolicyTier.read(table, f"{where}.tier[{i}]", row, default) for i, row in enumerate(plain.pop("tier", []))
         ]
         rules = [Rule.read(table, f"{where}.on[{i}]", row, default) for i, row in enumerate(plain.pop("on"))]
         legal = {
@@ -519,9 +508,7 @@ class Runtime(Software):
             return Support(state, reason, None, source)
         if kv not in rule.kv:
             listed = ", ".join(sorted(rule.kv))
-            return Support(
-                "no", f"{self.name} has no {kv} cache on {chip.id}, only {listed}{note}", None, source
-            )
+            return Support("no", f"{self.name} has no {kv} cache on {chip.id}, only {listed}{note}", None, source)
         if architecture is not None and architecture not in self.architectures:
             reason = f"architecture '{architecture}' is not in the list read for {self.name}; else: {reason}"
             return Support("unknown", reason, compute, self.provenance("architectures"))
@@ -533,11 +520,7 @@ class Runtime(Software):
             return "yes", act, f"{self.name} multiplies {weight} weights in {act} {where}"
         if weight in rule.weights_only:
             compute = act if act in _SIXTEEN and (act, act) in rule.native else rule.half
-            return (
-                "weights_only",
-                compute,
-                f"{self.name} stores {weight} weights {where} and multiplies in {compute}",
-            )
+            return ("weights_only", compute, f"{self.name} stores {weight} weights {where} and multiplies in {compute}")
         acts = " or ".join(sorted(a for w, a in rule.native if w == weight))
         if acts:
             return "no", act, f"{self.name} runs {weight} weights {where} only with {acts} activations"

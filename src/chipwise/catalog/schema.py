@@ -22,9 +22,7 @@ PROVENANCE = ("sources", "grade", "note")
 """Keys that say where the figures of a table are from."""
 
 
-def known_keys(
-    table: object, keys: Iterable[str], where: str, required: Collection[str] = ()
-) -> Mapping[str, Any]:
+def known_keys(table: object, keys: Iterable[str], where: str, required: Collection[str] = ()) -> Mapping[str, Any]:
     """`table` if it is one, has no keys but these and the required ones, and has those; an unknown key is an error that
     names the nearest.
 
@@ -36,8 +34,7 @@ def known_keys(
     for key in table:
         if key not in allowed:
             raise UsageError(
-                f"{where}: unknown key '{shorten(key, 40)}'",
-                _near(key, allowed, "known: ") or "none is known",
+                f"{where}: unknown key '{shorten(key, 40)}'", _near(key, allowed, "known: ") or "none is known"
             )
     for key in required:
         if key not in table:
@@ -175,15 +172,11 @@ class Values:
             raise self.fail(f"{key} must be a text, not {shorten(repr(value), 40)}")
         return value
 
-    def choice(
-        self, table: Mapping[str, Any], key: str, legal: tuple[str, ...], default: str | None = None
-    ) -> str:
+    def choice(self, table: Mapping[str, Any], key: str, legal: tuple[str, ...], default: str | None = None) -> str:
         """One of the legal texts."""
         value = self.text(table, key, default)
         if value not in legal:
-            raise self.fail(
-                f"{key} must be one of {', '.join(legal)}, not '{shorten(value, 40)}'", ", ".join(legal)
-            )
+            raise self.fail(f"{key} must be one of {', '.join(legal)}, not '{shorten(value, 40)}'", ", ".join(legal))
         return value
 
     def flag(self, table: Mapping[str, Any], key: str) -> bool:
@@ -235,9 +228,7 @@ class Values:
 
     def shape(self, value: object) -> tuple[int, ...]:
         """The lengths of the axes of a slice."""
-        if not isinstance(value, list) or any(
-            isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in value
-        ):
+        if not isinstance(value, list) or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in value):
             raise self.fail(f"a shape is a list of whole numbers, not {shorten(repr(value), 40)}")
         return tuple(value)
 
@@ -276,8 +267,7 @@ class Values:
                     raise self.fail(f"own lists '{figure}' twice")
                 if figure not in figures:
                     raise self.fail(
-                        f"own lists '{shorten(figure, 40)}', which the table does not have",
-                        _near(figure, figures, ""),
+                        f"own lists '{shorten(figure, 40)}', which the table does not have", _near(figure, figures, "")
                     )
                 found[figure] = inner.provenance(given, sources, default)
         return found

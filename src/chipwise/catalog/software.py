@@ -67,9 +67,7 @@ class Software:
     ended: Source | None = None
 
     @classmethod
-    def read(
-        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
-    ) -> Self:
+    def read(cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
         """The software of one table of a capability, with what was read of its row. Raises `UsageError`."""
         return record(cls, entry, where, **common)
 
@@ -85,9 +83,7 @@ class SoftwareTable:
         shared = ("kernel", "release", "order", "source", "preset", "formats", "sets", "group")
         top = {**{key: {} for key in shared[1:]}, **known_keys(raw, shared, where, ("software",))}
         self.formats = {name: read_text(f"formats.{name}", kind) for name, kind in top["formats"].items()}
-        self.sets = {
-            name: read_texts(f"sets.{name}", items, self.formats) for name, items in top["sets"].items()
-        }
+        self.sets = {name: read_texts(f"sets.{name}", items, self.formats) for name, items in top["sets"].items()}
         self.groups = {name: read_texts(f"group.{name}", chips) for name, chips in top["group"].items()}
         self.listed = frozenset(chip for chips in self.groups.values() for chip in chips)
         self.sources = read_sources(top["source"], where)

@@ -108,8 +108,7 @@ def with_own_links(system: System, chip: Chip) -> System:
     cards reach there."""
     scaleout = system.scaleout
     tiers = tuple(
-        replace(t, bytes_per_s=chip.over_bus(t.bytes_per_s)) if t.fabric == "pcie" else t
-        for t in system.tiers
+        replace(t, bytes_per_s=chip.over_bus(t.bytes_per_s)) if t.fabric == "pcie" else t for t in system.tiers
     )
     if "link" in chip.own and chip.scaleup is not None and tiers:
         speed = chip.scaleup.bytes_per_s
@@ -150,9 +149,7 @@ def parse_have(text: str, own: Mapping[str, Chip] = NOTHING) -> tuple[tuple[str,
         if match is None:
             shown = shorten(part) or shorten(text)
             raise UsageError(
-                f"cannot read '{shown}' as chips",
-                "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090",
-                field="have",
+                f"cannot read '{shown}' as chips", "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090", field="have"
             )
         name = match.group(2) or match.group(3)
         chip, each = (own[name], 1) if name in own else counted_chip(name, get_chip)

@@ -63,16 +63,12 @@ def system_entries(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[st
     entries: dict[str, SystemEntry] = {}
     for name, table in document.items():
         if not isinstance(table, dict):
-            raise UsageError(
-                f"{origin}: '{shorten(name, 40)}' is not a table", "write one per system: [my-box]"
-            )
+            raise UsageError(f"{origin}: '{shorten(name, 40)}' is not a table", "write one per system: [my-box]")
         each = table.get("each", [""])
         if not isinstance(each, list) or not all(isinstance(chip, str) for chip in each):
             raise UsageError(f"{origin}: system '{shorten(name, 40)}': each must be a list of chips")
         for chip in each:
-            row = {key: value for key, value in table.items() if key != "each"} | (
-                {"chip": chip} if chip else {}
-            )
+            row = {key: value for key, value in table.items() if key != "each"} | ({"chip": chip} if chip else {})
             entry = SystemEntry(f"{name}-{chip}" if chip else name, row, origin, sources, chips)
             entries[entry.name] = entry
     return entries
@@ -107,12 +103,7 @@ class _Row(Values):
     """One table on its way to a `System`; carries what its messages need."""
 
     def __init__(
-        self,
-        name: str,
-        row: Mapping[str, Any],
-        origin: str,
-        sources: Mapping[str, Source],
-        chips: Mapping[str, Chip],
+        self, name: str, row: Mapping[str, Any], origin: str, sources: Mapping[str, Source], chips: Mapping[str, Chip]
     ) -> None:
         super().__init__(f"{origin}: system '{shorten(name, 40)}'")
         self.id, self.origin = name, origin
@@ -158,15 +149,11 @@ class _Row(Values):
     def members(self) -> tuple[tuple[str, int], ...]:
         row = self.row
         if ("chip" in row) == ("chips" in row):
-            raise self.fail(
-                "give either chip or chips", "chips = [{ chip = ..., count = ... }] for a mixed machine"
-            )
+            raise self.fail("give either chip or chips", "chips = [{ chip = ..., count = ... }] for a mixed machine")
         if "chip" in row:
             pairs = [(self.text(row, "chip"), self.count(row, "chips_per_host", 1))]
         else:
-            entries = [
-                known_keys(e, ("chip", "count"), f"{self.where}, chips") for e in self.array(row, "chips")
-            ]
+            entries = [known_keys(e, ("chip", "count"), f"{self.where}, chips") for e in self.array(row, "chips")]
             pairs = [(self.text(entry, "chip"), self.count(entry, "count", 1)) for entry in entries]
             if not pairs or len({chip for chip, _ in pairs}) < len(pairs) or "chips_per_host" in row:
                 raise self.fail("chips must list each chip of a host once, without chips_per_host")
@@ -219,9 +206,7 @@ class _Row(Values):
         memory: tuple[float, float, float] | None = None
         if "host_memory_GiB" in row:
             value = row["host_memory_GiB"]
-            sizes = tuple(
-                self.positive(n, "host_memory_GiB") for n in (value if isinstance(value, list) else [value])
-            )
+            sizes = tuple(self.positive(n, "host_memory_GiB") for n in (value if isinstance(value, list) else [value]))
             if len(sizes) not in (1, 3) or list(sizes) != sorted(sizes):
                 raise self.fail("host_memory_GiB is one size, or least, typical and most")
             memory = (sizes[0] * GIB, sizes[len(sizes) // 2] * GIB, sizes[-1] * GIB)
@@ -242,9 +227,7 @@ class _Row(Values):
         share = self.number(table, "share") or 0.0
         if share > 1:
             raise self.fail(f"reserves: a share of {share:g} is more than the whole")
-        return Reserve(
-            math.inf if up_to is None else up_to * GIB, share, (self.number(table, "GiB") or 0.0) * GIB
-        )
+        return Reserve(math.inf if up_to is None else up_to * GIB, share, (self.number(table, "GiB") or 0.0) * GIB)
 
 
 def _slowest(speeds: Iterable[float | None]) -> float | None:
@@ -288,10 +271,7 @@ def _faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, st
         yield from _tier_faults(tier, system, chips)
         inner = tier.chips
     if system.tiers and system.chips < system.chips_per_host:
-        yield (
-            f"a host has {system.chips_per_host} chips, but the tiers join only {system.chips}",
-            "add an outer tier",
-        )
+        yield (f"a host has {system.chips_per_host} chips, but the tiers join only {system.chips}", "add an outer tier")
 
 
 def _torus_faults(tier: FabricTier, chip: Chip) -> Iterator[tuple[str, str]]:

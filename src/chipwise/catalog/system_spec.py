@@ -193,9 +193,7 @@ class System:
             raise UsageError(f"{self.id} has no slice {'x'.join(map(str, shape))}", f"legal: {shown}")
         torus = next((tier for tier in self.tiers if tier.torus), None)
         if torus is None:
-            return tuple(
-                any(t.fabric == "ring" and t.chips == length for t in self.tiers) for length in shape
-            )
+            return tuple(any(t.fabric == "ring" and t.chips == length for t in self.tiers) for length in shape)
         within = torus.closes(shape[: len(torus.shape)])
         return within + (self.tiers[-1].fabric == "ring",) * (len(shape) - len(within))
 
@@ -223,9 +221,7 @@ def _torus_slices(tier: FabricTier) -> set[Shape]:
         most = tier.largest_slice // tier.cube**3
         for a in range(1, most + 1):
             for b in range(a, most // a + 1):
-                shapes.update(
-                    (a * tier.cube, b * tier.cube, c * tier.cube) for c in range(b, most // (a * b) + 1)
-                )
+                shapes.update((a * tier.cube, b * tier.cube, c * tier.cube) for c in range(b, most // (a * b) + 1))
     return shapes
 
 
@@ -233,6 +229,4 @@ def _counts(tier: FabricTier) -> set[Shape]:
     """The listed counts, else powers of two up to the domain, and the domain."""
     if tier.slices:
         return set(tier.slices)
-    return {(2**power,) for power in range(tier.chips.bit_length()) if 2**power <= tier.chips} | {
-        (tier.chips,)
-    }
+    return {(2**power,) for power in range(tier.chips.bit_length()) if 2**power <= tier.chips} | {(tier.chips,)}

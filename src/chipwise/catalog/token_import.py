@@ -26,14 +26,7 @@ from chipwise.catalog.files import read_bytes
 from chipwise.catalog.names import closed, made_by, packed, tuned, weights
 from chipwise.catalog.offer_import import text_of
 from chipwise.catalog.snapshot import per_snapshot
-from chipwise.catalog.token_prices import (
-    DEAREST,
-    LARGEST_BYTES,
-    ApiPrice,
-    ApiVendor,
-    load_api_vendors,
-    prices_in_force,
-)
+from chipwise.catalog.token_prices import DEAREST, LARGEST_BYTES, ApiPrice, ApiVendor, load_api_vendors, prices_in_force
 from chipwise.errors import UsageError, shorten
 from chipwise.values import dataclass
 
@@ -82,15 +75,11 @@ def read_tokens(path: str, day: dt.date) -> ImportedTokens:
     for table in tables:
         for kind, (known, read) in KINDS.items():
             if known(table):
-                read_on = [
-                    replace(p, source=source, licence=licence, date=day.isoformat()) for p in read(table)
-                ]
+                read_on = [replace(p, source=source, licence=licence, date=day.isoformat()) for p in read(table)]
                 found = [p for p in read_on if p.config or p.chip]
                 unknown = Counter(p.model for p in read_on if not (p.config or p.chip))
                 return ImportedTokens(kind, source, prices_in_force(found), dict(unknown.most_common()))
-    raise UsageError(
-        f"{shorten(name)}: no table of token prices that is known", f"known: those of {', '.join(KINDS)}"
-    )
+    raise UsageError(f"{shorten(name)}: no table of token prices that is known", f"known: those of {', '.join(KINDS)}")
 
 
 def _unpacked(content: bytes, name: str) -> tuple[list[Any], str]:
@@ -191,11 +180,7 @@ def same_weights(name: str) -> str:
     """The catalogue's model whose weights a vendor's id names, "" where none is, or somebody else's under that name:
     tuned alike before another, the maker's before one that somebody repacked, then the first of the catalogue."""
     found = [known for known in _by_weights().get(weights(name), ()) if made_by(name, known)]
-    return min(
-        found,
-        key=lambda known: (tuned(known) != tuned(name), packed(known)),
-        default="",
-    )
+    return min(found, key=lambda known: (tuned(known) != tuned(name), packed(known)), default="")
 
 
 @per_snapshot

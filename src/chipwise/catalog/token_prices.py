@@ -139,9 +139,7 @@ def prices_in_force(prices: Iterable[ApiPrice]) -> tuple[ApiPrice, ...]:
         read[package] = max(read.get(package, ""), p.date)
         newest[sold] = max(newest.get(sold, ""), p.date)
     kept = (
-        p
-        for p in table
-        if p.date == read[_package(p)] and p.date == newest[p.provider, p.config or p.model.lower()]
+        p for p in table if p.date == read[_package(p)] and p.date == newest[p.provider, p.config or p.model.lower()]
     )
     return tuple(sorted(kept, key=lambda p: (p.provider, p.model)))
 
@@ -231,17 +229,6 @@ def write_token_prices(prices: Iterable[ApiPrice]) -> str:
         window = "" if p.max_input_tokens is None else p.max_input_tokens
         ends = p.deprecation_date or ""
         rows.writerow(
-            (
-                p.provider,
-                p.model,
-                p.config,
-                *map(plain, usd),
-                window,
-                ends,
-                p.page,
-                p.source,
-                p.licence,
-                p.date,
-            )
+            (p.provider, p.model, p.config, *map(plain, usd), window, ends, p.page, p.source, p.licence, p.date)
         )
     return out.getvalue()

@@ -76,9 +76,7 @@ def command_rows() -> Mapping[str, Mapping[str, Any]]:
     for name, table in found.items():
         for part, rows in table.items():
             for row in rows if part != "joined" else ():
-                if not (
-                    1 <= len(row) <= 3 and isinstance(row[0], str) and isinstance((*row, "", "")[2], str)
-                ):
+                if not (1 <= len(row) <= 3 and isinstance(row[0], str) and isinstance((*row, "", "")[2], str)):
                     raise UsageError(f"{COMMANDS}: {name}.{part}: {row}", "an option, its value, and when")
     return MappingProxyType(found)
 

@@ -54,10 +54,7 @@ class TrainerKernel:
 KERNELS: Mapping[str, Mapping[str, TrainerKernel]] = MappingProxyType(
     {
         setting: MappingProxyType(
-            {
-                name: record(TrainerKernel, entry, f"{TABLE}: {setting}.{name}")
-                for name, entry in table.items()
-            }
+            {name: record(TrainerKernel, entry, f"{TABLE}: {setting}.{name}") for name, entry in table.items()}
         )
         for setting, table in names(TABLE).items()
     }
@@ -138,9 +135,7 @@ class MemoryPolicy:
                 given = getattr(self, name)
                 text = "yes" if given is True else "no" if given is False else str(given)
                 names = ["yes" if v is True else "no" if v is False else str(v) for v in legal]
-                raise UnknownNameError(
-                    f"{name} of a memory policy", text, names, f"one of {', '.join(names)}"
-                )
+                raise UnknownNameError(f"{name} of a memory policy", text, names, f"one of {', '.join(names)}")
 
     def changed(self, given: Mapping[str, str]) -> MemoryPolicy:
         """With what a user says, as in optimizer=adamw-8bit,master=no. Raises `UnknownNameError`."""
@@ -289,9 +284,7 @@ class Trainer(Software):
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def read(
-        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
-    ) -> Self:
+    def read(cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
         """The trainer of one table `trains`. Raises `UsageError`."""
         made = record(cls, entry, where, **common)
         if cannot := made.refusal(made.usual):
@@ -320,11 +313,7 @@ class Trainer(Software):
     @property
     def usual(self) -> Mapping[str, int | str]:
         """What its configurations set of a layout unless told, as a layout is fixed."""
-        said = {
-            "schedule": self.usual_schedule,
-            "zero": self.usual_zero,
-            "recompute": self.usual_recompute,
-        }
+        said = {"schedule": self.usual_schedule, "zero": self.usual_zero, "recompute": self.usual_recompute}
         return {name: value for name, value in said.items() if value not in ("", None)}
 
     def _unknown_way(self, pins: Mapping[str, int | str]) -> str:
@@ -408,9 +397,7 @@ def get_trainer(name: str) -> Trainer:
     """The trainer of this id, or the one that is called so: without a version today's, whatever rows of papers mean by
     it. Raises `UnknownNameError`."""
     table, said = all_software(Trainer), name.strip().lower()
-    found = (
-        table.get(said) or next((t for t in table.values() if said in t.also), None) or trainer_called(name)
-    )
+    found = table.get(said) or next((t for t in table.values() if said in t.also), None) or trainer_called(name)
     if found is None:
         hint = f"one of {', '.join(table)}; 'other' for software that is not listed"
         raise UnknownNameError("trainer", name, table, hint)
@@ -422,15 +409,10 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     is read (what a trainer is made of); None: nobody is called so."""
     lowered = text.lower()
     able = [t for t in all_software(Trainer).values() if chip is None or t.on(chip)]
-    said = [
-        [(word, t) for t in able for word in t.called if word in part]
-        for part in (lowered.split("(")[0], lowered)
-    ]
+    said = [[(word, t) for t in able for word in t.called if word in part] for part in (lowered.split("(")[0], lowered)]
     words = said[0] or said[1]
     # of two that are called the same, the one that is made for the chip
-    return (
-        max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
-    )
+    return max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
 
 
 def usual_trainer(

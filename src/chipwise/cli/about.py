@@ -23,8 +23,7 @@ def doctor(
         bool, Parameter(name="--devices", help="what this machine is, in the catalogue's terms")
     ] = False,
     from_: Annotated[
-        str | None,
-        Parameter(name="--from", help="another machine: a folder or file of what its tools printed"),
+        str | None, Parameter(name="--from", help="another machine: a folder or file of what its tools printed")
     ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
@@ -53,8 +52,6 @@ def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # 
     output.show((Table(("word", "means"), list(found.items())),), found)
 
 
-def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="the shell to complete in")],
-) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="the shell to complete in")]) -> None:
     """A script that completes commands and options: source <(chipwise completion bash)."""
     sys.stdout.write(app.generate_completion(prog_name="chipwise", shell=shell))

@@ -96,7 +96,5 @@ app = App(
 for at, (title, commands) in enumerate(GROUPS.items()):
     group = Group(title, sort_key=at)
     for nth, (place, summary) in enumerate(commands.items()):
-        app.command(
-            f"chipwise.cli.{place}", name=place.partition(":")[2], help=summary, group=group, sort_key=nth
-        )
+        app.command(f"chipwise.cli.{place}", name=place.partition(":")[2], help=summary, group=group, sort_key=nth)
 app["--help"].group = app["--version"].group = Group("Options", sort_key=len(GROUPS))

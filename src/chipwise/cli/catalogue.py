@@ -48,15 +48,11 @@ from chipwise.report.catalogue import (
 )
 from chipwise.report.terminal import tell
 
-chips = App(
-    name="chips", help="Chips: list, search, show, compare, template of your own.", help_format="plaintext"
-)
+chips = App(name="chips", help="Chips: list, search, show, compare, template of your own.", help_format="plaintext")
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
 offers = App(
-    name="offers",
-    help="Prices: rental offers, tokens of APIs, your own: list, update, add.",
-    help_format="plaintext",
+    name="offers", help="Prices: rental offers, tokens of APIs, your own: list, update, add.", help_format="plaintext"
 )
 models = App(name="models", help="Bundled models: list, search, show.", help_format="plaintext")
 
@@ -95,9 +91,7 @@ def show_chip(chip: str, *, output: Output = Output()) -> None:  # noqa: B008
 def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
     """Figures of some chips side by side."""
     if not names:
-        raise UsageError(
-            "no chips to compare", "name two or more, as in: chipwise chips compare h100-sxm5-80gb mi300x"
-        )
+        raise UsageError("no chips to compare", "name two or more, as in: chipwise chips compare h100-sxm5-80gb mi300x")
     found = _named(*names)
     output.show((compare_view(found),), found)
 
@@ -210,9 +204,7 @@ def update_offers(
     found = read_prices(text_of(source), source, day or date.today(), provider)
     if not found.offers:
         named = f": it names {', '.join(list(found.unknown)[:5])}" if found.unknown else ""
-        raise UsageError(
-            f"{shorten(source)}: no offer of a chip that is known{named}", "chipwise chips search WORD"
-        )
+        raise UsageError(f"{shorten(source)}: no offer of a chip that is known{named}", "chipwise chips search WORD")
     path, rows = keep(found.offers)
     chips = len({o.chip for o in found.offers})
     print(f"{len(found.offers)} offers of {chips} chips ({found.kind} table); {rows} rows in {path}")
@@ -224,10 +216,7 @@ def update_offers(
 def _update_tokens(source: str, day: date) -> None:
     found = read_tokens(source, day)
     path, rows = keep_token_prices(found.prices)
-    models, vendors = (
-        len({p.config for p in found.prices if p.config}),
-        len({p.provider for p in found.prices}),
-    )
+    models, vendors = (len({p.config for p in found.prices if p.config}), len({p.provider for p in found.prices}))
     print(
         f"{len(found.prices)} token prices of {vendors} vendors ({found.source}, {found.kind} table), "
         f"{models} models of the catalogue; {rows} rows in {path}"
@@ -244,9 +233,7 @@ def add_offer(
     *,
     provider: Annotated[str, Parameter(help="who asks it")] = "own",
     chips: Annotated[int, Parameter(help="chips of the machine; default: 1, a price per chip")] = 1,
-    unit: Annotated[
-        int | None, Parameter(help="smallest order of a price per chip, in chips; default: 1")
-    ] = None,
+    unit: Annotated[int | None, Parameter(help="smallest order of a price per chip, in chips; default: 1")] = None,
     spot: Annotated[float | None, Parameter(help="spot price of the same")] = None,
     region: str = "",
     day: Annotated[date | None, Parameter(name="--date", help="day of the price; default: today")] = None,
@@ -255,16 +242,12 @@ def add_offer(
     more = {"chips": chips, "unit": unit, "spot": spot, "region": region}
     offer = one_offer(chip, usd, provider, day or date.today(), **more)
     path, rows = keep((offer,))
-    print(
-        f"{offer.chip} at {offer.provider}: ${offer.usd_per_chip_h:.4g} per chip and hour; {rows} rows in {path}"
-    )
+    print(f"{offer.chip} at {offer.provider}: ${offer.usd_per_chip_h:.4g} per chip and hour; {rows} rows in {path}")
 
 
 @offers.command(name="tokens")
 def list_token_prices(
-    name: Annotated[
-        str | None, Parameter(help="a model, a vendor, or a vendor's own chip; default: all")
-    ] = None,
+    name: Annotated[str | None, Parameter(help="a model, a vendor, or a vendor's own chip; default: all")] = None,
     *,
     output: Output = Output(),  # noqa: B008
 ) -> None:

@@ -10,11 +10,7 @@ from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.cli.options import Output
 from chipwise.errors import CommandText, Sentence, UnknownNameError
 
-claim = App(
-    name="claim",
-    help="Statements about hardware, checked: list, check.",
-    help_format="plaintext",
-)
+claim = App(name="claim", help="Statements about hardware, checked: list, check.", help_format="plaintext")
 
 
 @claim.command(name="list")
@@ -38,9 +34,6 @@ def check(
             hint += ["; would answer it: ", CommandText(command.removeprefix("chipwise "))]
         hint += [f"; near to it: {near}"] if near else []
         raise UnknownNameError(
-            "statement",
-            report.asked,
-            (),
-            Sentence(*hint, "; all that are known: ", CommandText("claim list")),
+            "statement", report.asked, (), Sentence(*hint, "; all that are known: ", CommandText("claim list"))
         )
     output.show(report.tables(), report)

@@ -85,8 +85,7 @@ class Unsaid:
     runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None
     date: Annotated[str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")] = None
     layout: Annotated[
-        str | None,
-        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
+        str | None, Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count")
     ] = None
 
     def given(self) -> ImportTerms:
@@ -106,10 +105,7 @@ class Unsaid:
 @evidence.command(name="import")
 def import_files(
     *paths: Annotated[
-        str,
-        Parameter(
-            help="files or folders: vLLM, AIPerf, GuideLLM, llama-bench, MLPerf, logs of trainers, ..."
-        ),
+        str, Parameter(help="files or folders: vLLM, AIPerf, GuideLLM, llama-bench, MLPerf, logs of trainers, ...")
     ],
     terms: Unsaid = Unsaid(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
@@ -138,10 +134,7 @@ def sync(
 
 @evidence.command(name="round")
 def score_round(
-    rows: Annotated[
-        str,
-        Parameter(help="measurements of others, in the form of predict SUITE --rows"),
-    ],
+    rows: Annotated[str, Parameter(help="measurements of others, in the form of predict SUITE --rows")],
     *,
     frozen: Annotated[
         str | None, Parameter(help="the file of frozen answers; default: next to the rows, .frozen.csv")
@@ -163,9 +156,7 @@ def score_round(
 
 
 @evidence.command(name="export")
-def export_file(
-    out: Annotated[str, Parameter(help="the file to write, a line of JSON for each result")],
-) -> None:
+def export_file(out: Annotated[str, Parameter(help="the file to write, a line of JSON for each result")]) -> None:
     """Write your store to a file that evidence import reads, for another machine or person."""
     print(f"{api.export_evidence(out)} results: {out}", file=sys.stderr)
 

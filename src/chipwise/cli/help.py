@@ -27,9 +27,7 @@ FIRST = 13
 
 def _folded(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
     """A group of options: explained, or named in a line."""
-    from cyclopts.help import (
-        DefaultFormatter,  # both take a tenth of the time of imports, and only help needs them
-    )
+    from cyclopts.help import DefaultFormatter  # both take a tenth of the time of imports, and only help needs them
     from rich.text import Text
 
     if EXPLAINED.get():

@@ -31,8 +31,7 @@ def probe(
         str, Parameter(help="torch, jax, onnxruntime, neuron, or auto: the first that is installed")
     ] = "auto",
     device: Annotated[
-        str | None,
-        Parameter(help="as the framework calls it: cpu, cuda, cuda:1, mps, tpu; default: its first"),
+        str | None, Parameter(help="as the framework calls it: cpu, cuda, cuda:1, mps, tpu; default: its first")
     ] = None,
     threads: Annotated[
         int | None, whole("threads of a CPU that share an operator; default: as many as the framework takes")
@@ -62,15 +61,11 @@ def probe(
 
 @measure.command
 def model(
-    place: Annotated[
-        str, Parameter(help="FILE.py:function, which returns (module, arguments), or arguments by pass")
-    ],
+    place: Annotated[str, Parameter(help="FILE.py:function, which returns (module, arguments), or arguments by pass")],
     *,
     train: Annotated[bool, Parameter(help="a training step too: forward and backward", negative=())] = False,
     device: Annotated[str | None, Parameter(help="as PyTorch calls it; default: that of the machine")] = None,
-    threads: Annotated[
-        int | None, whole("threads of a CPU; default: those the machine was measured with")
-    ] = None,
+    threads: Annotated[int | None, whole("threads of a CPU; default: those the machine was measured with")] = None,
     machine: Annotated[
         str, Parameter(help="which measured machine predicts: an id, or a file of --out; default: the last")
     ] = "",
@@ -94,35 +89,25 @@ def serve(
     url: Annotated[str, Parameter(help="an OpenAI-compatible server, e.g. http://localhost:8000")],
     *,
     model: Annotated[str, Parameter(help="the model as the server calls it")],
-    in_: Annotated[
-        int, Parameter(name="--in", help="words of a prompt; the server counts its tokens")
-    ] = 1000,
+    in_: Annotated[int, Parameter(name="--in", help="words of a prompt; the server counts its tokens")] = 1000,
     out: Annotated[int, whole("tokens of an answer")] = 200,
     concurrency: Annotated[int | None, whole("requests in flight at any time")] = None,
     rate: Annotated[str | None, Parameter(help="requests that arrive at random, e.g. 4/s")] = None,
-    requests: Annotated[
-        int, whole("how many requests; default: ten for each in flight, or a minute of arrivals")
-    ] = 0,
+    requests: Annotated[int, whole("how many requests; default: ten for each in flight, or a minute of arrivals")] = 0,
     chip: Annotated[str | None, Parameter(help="the chip that it runs on")] = None,
     count: Annotated[int | None, whole("how many chips")] = None,
     precision: Annotated[str | None, Parameter(help="the number format of the weights")] = None,
     runtime: Annotated[str | None, Parameter(help="the software that serves, e.g. vllm")] = None,
-    layout: Annotated[
-        str | None, Parameter(help="degrees of a replica, e.g. tp=4; default: tp = count")
-    ] = None,
+    layout: Annotated[str | None, Parameter(help="degrees of a replica, e.g. tp=4; default: tp = count")] = None,
     keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Load an OpenAI-compatible endpoint as stated, and say what it does; your store keeps it for later answers."""
-    given = ImportTerms(
-        chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else ""
-    )
+    given = ImportTerms(chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else "")
     report = api.measure_endpoint(
         url,
         model,
-        Load(
-            concurrency, None if rate is None else parse_quantity(rate, "1/s", "--rate"), in_, out, requests
-        ),
+        Load(concurrency, None if rate is None else parse_quantity(rate, "1/s", "--rate"), in_, out, requests),
         runs_on=given,
         keep=keep,
         say=_answered,

@@ -52,10 +52,7 @@ class _Command:
         bound.apply_defaults()
         mine = {p.name for p in self._own}
         asked = {name: value for name, value in bound.arguments.items() if name not in mine}
-        self.run(
-            _on_this_machine(asked),
-            **{name: value for name, value in bound.arguments.items() if name in mine},
-        )
+        self.run(_on_this_machine(asked), **{name: value for name, value in bound.arguments.items() if name in mine})
 
     @cached_property
     def _own(self) -> list[inspect.Parameter]:
@@ -166,8 +163,7 @@ class SavedOutput(Output):
         str | None, Parameter(help="save the answer with all data it used, for replay, diff and launch")
     ] = None
     html: Annotated[
-        str | None,
-        Parameter(help="write the answer as a page to send: charts, launch files and the record inside it"),
+        str | None, Parameter(help="write the answer as a page to send: charts, launch files and the record inside it")
     ] = None
 
     def _answered(self, verb: str, request: Any) -> Any:

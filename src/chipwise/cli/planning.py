@@ -26,8 +26,7 @@ from chipwise.report.training import kept
 EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
 Served = Annotated[EveryTask, Parameter(show_choices=False)]
 Planned = Annotated[
-    EveryTask,
-    Parameter(help="serve many users, batch for throughput, local for one user, train or finetune"),
+    EveryTask, Parameter(help="serve many users, batch for throughput, local for one user, train or finetune")
 ]
 Target = Annotated[str | None, Parameter(show=False)]
 

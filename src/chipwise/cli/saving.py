@@ -41,10 +41,7 @@ def launch(
     saved: Annotated[str, Parameter(help="a file that --save wrote, or the TOML file of a sweep")],
     *,
     for_: Annotated[
-        str,
-        Parameter(
-            name="--for", help=f"one of {', '.join(TARGETS)}; default: that of the plan's own software"
-        ),
+        str, Parameter(name="--for", help=f"one of {', '.join(TARGETS)}; default: that of the plan's own software")
     ] = "",
     plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
     out: Annotated[str | None, Parameter(help="folder to write to; default: print the files")] = None,
@@ -52,9 +49,7 @@ def launch(
     """Files that start a saved plan with a tool, and the benchmark that verifies its estimate; or start a sweep."""
     if saved.endswith(".toml"):
         if plan != 1:
-            raise UsageError(
-                "--plan is of a saved answer", "a sweep is started whole: leave it out", field="plan"
-            )
+            raise UsageError("--plan is of a saved answer", "a sweep is started whole: leave it out", field="plan")
         files, words = launch_sweep(saved, for_), ""
     else:
         files, _, words = launched(saved, for_, plan)

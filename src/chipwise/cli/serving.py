@@ -26,9 +26,7 @@ def web(
     token: Annotated[
         str | None, Parameter(help="what askers must show; default beyond this machine: a new one")
     ] = None,
-    name: Annotated[
-        str, Parameter(help="names under which a proxy shows this server, separated by commas")
-    ] = "",
+    name: Annotated[str, Parameter(help="names under which a proxy shows this server, separated by commas")] = "",
     demo: Annotated[bool, Parameter(help="for everybody: no token, tighter limits", negative=())] = False,
     no_open: Annotated[bool, Parameter(name="--no-open", help="do not open a browser")] = False,
 ) -> None:
@@ -40,9 +38,7 @@ def web(
 
 def mcp(
     *,
-    http: Annotated[
-        bool, Parameter(help="streamable HTTP on this machine instead of stdin and stdout")
-    ] = False,
+    http: Annotated[bool, Parameter(help="streamable HTTP on this machine instead of stdin and stdout")] = False,
     port: Port = 8322,
     files: Annotated[bool, Parameter(help="let tools read model and chip files of this machine")] = False,
 ) -> None:
@@ -56,9 +52,7 @@ def watch(
     *,
     saved: Annotated[str, Parameter(help="the plan that it runs: a file that --save wrote")],
     plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
-    once: Annotated[
-        bool, Parameter(help="say how it compares since it was started, and end", negative=())
-    ] = False,
+    once: Annotated[bool, Parameter(help="say how it compares since it was started, and end", negative=())] = False,
     port: Annotated[int, whole("the port for Prometheus; 0: any that is free")] = 9409,
     every: Annotated[str, Parameter(help="how often to read the server")] = "15s",
     window: Annotated[str, Parameter(help="the time that is averaged over")] = "5min",

@@ -27,9 +27,7 @@ class Over:
         Parameter(help="processes of this machine, or a Ray cluster; default: this process alone"),
     ] = None
     workers: Annotated[int | None, whole("processes of --on local; default: one for each core")] = None
-    address: Annotated[
-        str | None, Parameter(help="the Ray cluster, e.g. auto; default: one on this machine")
-    ] = None
+    address: Annotated[str | None, Parameter(help="the Ray cluster, e.g. auto; default: one on this machine")] = None
 
     @property
     def engine(self) -> Engine | None:
@@ -45,22 +43,16 @@ class Over:
 def predict(
     suite: Annotated[str, Parameter(help=f"one of {', '.join(api.SUITES)}")],
     *,
-    rows: Annotated[
-        str, Parameter(help="the rows, CSV or Parquet; configs are looked up in models/ next to it")
-    ],
-    out: Annotated[
-        str, Parameter(help="where to write row_id, metric, predicted, low, high, basis, refused")
-    ],
+    rows: Annotated[str, Parameter(help="the rows, CSV or Parquet; configs are looked up in models/ next to it")],
+    out: Annotated[str, Parameter(help="where to write row_id, metric, predicted, low, high, basis, refused")],
     anchors: Annotated[
-        str | None,
-        Parameter(help="measured rows that you own, in the form of the rows: they correct the like"),
+        str | None, Parameter(help="measured rows that you own, in the form of the rows: they correct the like")
     ] = None,
     parameters: Annotated[
         str | None, Parameter(help="parameters that chipwise calibrate wrote, for kernels and serving")
     ] = None,
     commands: Annotated[
-        str | None,
-        Parameter(help="where to write row_id, command: what gives the same figures, line by line"),
+        str | None, Parameter(help="where to write row_id, command: what gives the same figures, line by line")
     ] = None,
     over: Over = Over(),  # noqa: B008
 ) -> None:
@@ -93,28 +85,21 @@ def validate(
     suite: Annotated[str, Parameter(help=f"one of {', '.join(api.VALIDATIONS)}")],
     *,
     rows: Annotated[
-        str | None,
-        Parameter(help="measured rows; default: the suite's table in CHIPWISE_TRUTH, or the one that ships"),
+        str | None, Parameter(help="measured rows; default: the suite's table in CHIPWISE_TRUTH, or the one that ships")
     ] = None,
     folds: Annotated[
         str | None,
-        Parameter(
-            help="what is left out whole, as the suite has it: cell, chip, model, runtime, stack, vendor, ..."
-        ),
+        Parameter(help="what is left out whole, as the suite has it: cell, chip, model, runtime, stack, vendor, ..."),
     ] = None,
     without: Annotated[
         bool, Parameter(help="what each fitted number buys there: errors with it and without it", negative=())
     ] = False,
-    out: Annotated[
-        str | None, Parameter(help="a Markdown file whose section of the suite is replaced")
-    ] = None,
+    out: Annotated[str | None, Parameter(help="a Markdown file whose section of the suite is replaced")] = None,
     over: Over = Over(),  # noqa: B008
 ) -> None:
     """Refit without each part of a table of measurements in turn, and report the errors on it."""
     if without and out is not None:
-        raise UsageError(
-            "--out writes a section of errors, and --without tells none", "leave one of them out"
-        )
+        raise UsageError("--out writes a section of errors, and --without tells none", "leave one of them out")
     found = api.validate(suite, rows, folds, without=without, engine=over.engine)
     if out is None:
         render(accuracy_view(found), found, "table", sys.stdout)

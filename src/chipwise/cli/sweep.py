@@ -19,18 +19,12 @@ OFTEN_S, SELDOM_S = 0.5, 10.0
 
 
 def sweep(
-    file: Annotated[
-        str, Parameter(help="the sweep, TOML: verb, [fixed], [grid], [random], columns, least, most")
-    ],
+    file: Annotated[str, Parameter(help="the sweep, TOML: verb, [fixed], [grid], [random], columns, least, most")],
     *,
     out: Annotated[str, Parameter(help="folder of the cells and results; the same command goes on with it")],
-    on: Annotated[
-        Literal["local", "ray"], Parameter(help="processes of this machine, or a Ray cluster")
-    ] = "local",
+    on: Annotated[Literal["local", "ray"], Parameter(help="processes of this machine, or a Ray cluster")] = "local",
     workers: Annotated[int | None, whole("processes of --on local; default: one for each core")] = None,
-    address: Annotated[
-        str | None, Parameter(help="the Ray cluster, e.g. auto; default: one on this machine")
-    ] = None,
+    address: Annotated[str | None, Parameter(help="the Ray cluster, e.g. auto; default: one on this machine")] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Ask one verb over a grid or random cells: CSV, Parquet and a report, resumable after a kill."""
@@ -58,11 +52,7 @@ class ProgressLine:
             return
         self._last = now
         rate = (done - self._first) / max(now - self._start, 1e-9)
-        left = (
-            f", {rate:,.1f} cells/s, {duration_words((cells - done) / rate)} left"
-            if rate and done < cells
-            else ""
-        )
+        left = f", {rate:,.1f} cells/s, {duration_words((cells - done) / rate)} left" if rate and done < cells else ""
         text = f"{done:,} of {cells:,} cells{f', {failed:,} without an answer' if failed else ''}{left}"
         if self._terminal:
             print(f"\r\x1b[K{text}", end="" if done < cells else "\n", file=sys.stderr, flush=True)

@@ -226,9 +226,7 @@ def cpu_anatomy(op: Op, device: Device, model: CpuModel) -> Anatomy:
     unit = "AMX tiles of 16 rows" if rows > 1 else "SIMD"
     text = f"{count:.0f} cores with {unit}, shared cache {scalar(cores.cache_bytes) / 1e6:,.0f} MB"
     levels = (
-        AnatomyLevel(
-            "shared cache", scalar(op.bytes), CACHE_BYTES_PER_CLOCK * clock * count, "each operand once"
-        ),
+        AnatomyLevel("shared cache", scalar(op.bytes), CACHE_BYTES_PER_CLOCK * clock * count, "each operand once"),
         AnatomyLevel("memory", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once"),
     )
     return Anatomy("core", {"cores": count, "tile_rows": rows, "clock_hz": clock}, text, levels)
@@ -238,20 +236,14 @@ def dataflow_anatomy(op: Op, chip: Chip, model: DataflowModel) -> Anatomy:
     """Where the weights are, and the bytes of each tier."""
     fabric, resident = model.fabric, scalar(model.resident)
     planes, edge = scalar(fabric.planes), scalar(fabric.plane)
-    units = (
-        f"{planes:.0f} planes of {edge:.0f} x {edge:.0f}" if planes else f"{chip.matrix_unit.units:,} units"
-    )
+    units = f"{planes:.0f} planes of {edge:.0f} x {edge:.0f}" if planes else f"{chip.matrix_unit.units:,} units"
     sram = scalar(fabric.sram_bytes)
     text = f"laid out over {units} by the compiler; {resident:.0%} of the weights stay in {sram / 1e6:,.0f} MB of SRAM"
     streamed = scalar(op.weight_bytes) * (1.0 - resident)
     levels = [AnatomyLevel("SRAM", scalar(op.bytes), scalar(fabric.sram_bytes_per_s), "next to the units")]
     if scalar(fabric.tier_bytes_per_s) > 0.0:
-        levels.append(
-            AnatomyLevel("next tier", streamed, scalar(fabric.tier_bytes_per_s), "weights that do not fit")
-        )
-    return Anatomy(
-        "plane" if planes else "unit", {"resident": resident, "planes": planes}, text, tuple(levels)
-    )
+        levels.append(AnatomyLevel("next tier", streamed, scalar(fabric.tier_bytes_per_s), "weights that do not fit"))
+    return Anatomy("plane" if planes else "unit", {"resident": resident, "planes": planes}, text, tuple(levels))
 
 
 def _gpu_blocks(op: Op, units: float, memory: AnatomyLevel) -> Anatomy:

@@ -41,9 +41,7 @@ factor of 1.4; moves that interval."""
 
 def host_copy(num_bytes: Real, link_bytes_per_s: Real, p: CopyParameters = COPIES) -> Cost:
     """t = start + bytes / (share x link), one direction, from pinned memory. Ignores NUMA and other copies."""
-    return Cost(
-        {"network": num_bytes / (p.host_share * link_bytes_per_s), "launch": p.host_start_s + 0.0 * num_bytes}
-    )
+    return Cost({"network": num_bytes / (p.host_share * link_bytes_per_s), "launch": p.host_start_s + 0.0 * num_bytes})
 
 
 def memory_copy(num_bytes: Real, device: Device, p: CopyParameters = COPIES) -> Cost:

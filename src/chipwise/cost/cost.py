@@ -12,16 +12,7 @@ from chipwise.units import Real
 from chipwise.values import dataclass
 
 Resource = Literal["compute", "memory", "on-chip", "network", "launch", "host", "bubble", "queue"]
-RESOURCES: tuple[Resource, ...] = (
-    "compute",
-    "memory",
-    "on-chip",
-    "network",
-    "launch",
-    "host",
-    "bubble",
-    "queue",
-)
+RESOURCES: tuple[Resource, ...] = ("compute", "memory", "on-chip", "network", "launch", "host", "bubble", "queue")
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,7 @@ def cpu_time(op: Op, device: Device, cores: Cores, p: CpuParameters, *, resident
     channels = p.sockets * p.memory_share * device.memory_bytes_per_s
     shared = p.sockets * p.cache_share * CACHE_BYTES_PER_CLOCK * cores.clock_hz * cores.count
     body = soft_maximum(
-        {
-            "compute": compute_s,
-            "on-chip": op.bytes / shared,
-            "memory": op.bytes * (1.0 - cached) * far / channels,
-        },
+        {"compute": compute_s, "on-chip": op.bytes / shared, "memory": op.bytes * (1.0 - cached) * far / channels},
         cast(float, p.softness),
     )
     return body + Cost({"launch": op.launches * p.start_s})

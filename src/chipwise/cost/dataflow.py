@@ -210,8 +210,5 @@ def _first_row(op: Op, peak: Real, model: DataflowModel) -> Cost:
     passed = len(asked) * others
     slower = multiply_s > sweep_s
     return Cost(
-        {
-            "compute": np.where(slower, passed * multiply_s, 0.0),
-            "on-chip": np.where(slower, 0.0, passed * sweep_s),
-        }
+        {"compute": np.where(slower, passed * multiply_s, 0.0), "on-chip": np.where(slower, 0.0, passed * sweep_s)}
     )

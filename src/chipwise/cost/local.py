@@ -93,12 +93,8 @@ class LocalModel:
             column = np.asarray(value)
             return column[index] if column.ndim else float(column)
 
-        numbers = LocalNumbers(
-            **{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)}
-        )
-        own = {
-            name: picked(getattr(self, name)) for name in ("micro_batch", "unfused", "sorts", "single_from")
-        }
+        numbers = LocalNumbers(**{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)})
+        own = {name: picked(getattr(self, name)) for name in ("micro_batch", "unfused", "sorts", "single_from")}
         return replace(self, numbers=numbers, **own)
 
     def staged(self, stages: Real) -> LocalModel:
@@ -165,9 +161,7 @@ class LocalWork:
         rows, weights, streamed, peak, kind = micro, 0.0 * tokens, op.weight_bytes, device.matrix["fp16"], 3.0
         launches, host_s = op.launches * passes, 0.0 * tokens
         if op.kind == "experts":
-            launches = launches * (
-                np.maximum(model.unfused, APART) if device.family == "cpu" else model.unfused
-            )
+            launches = launches * (np.maximum(model.unfused, APART) if device.family == "cpu" else model.unfused)
             steps = np.where(micro > 1.0, d["experts"] * tokens * d["top_k"] * d["matrices"], 0.0)
             host_s = SORT_S * steps * model.sorts
             hit, every = (distinct_experts(t, d["experts"], d["top_k"]) for t in (micro, tokens))
@@ -237,9 +231,7 @@ class LocalWork:
         tiled = np.asarray(self.tiled) > 0.0
         unpack = UNPACK * self.weights * np.ceil(self.rows / np.where(tiled, COLUMNS, 1.0))
         lanes_s = (self.flops + unpack) / np.minimum(p.lanes * self.vector, self.ceiling)
-        tiles_s = (
-            (self.flops + p.softmax * self.scores) * stretch / np.minimum(share * self.peak, self.ceiling)
-        )
+        tiles_s = (self.flops + p.softmax * self.scores) * stretch / np.minimum(share * self.peak, self.ceiling)
         compute_s = np.where((self.kind == 3.0) | ~tiled, lanes_s, np.minimum(lanes_s, tiles_s))
         memory_s = (self.streamed / p.stream + self.cached / p.cache) / self.bandwidth
         body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)

@@ -37,9 +37,7 @@ def price(op: Op, device: Device, numbers: CostParameters, run: Run = AMONG) -> 
     if isinstance(numbers, SystolicModel):
         # rows that a vector unit works on follow each other on chip, whatever runs them
         resident = np.maximum(numbers.resident, run.hot)
-        return systolic_time(
-            op, device, numbers.arrays, numbers.numbers, resident=resident, fetched=run.fetched
-        )
+        return systolic_time(op, device, numbers.arrays, numbers.numbers, resident=resident, fetched=run.fetched)
     if isinstance(numbers, CpuModel):
         return cpu_time(op, device, numbers.cores, numbers.numbers)
     if isinstance(numbers, DataflowModel):

@@ -105,10 +105,7 @@ def probed_time(op: Op, p: Probed) -> Cost:
     """
     if op.compute == "vector" and group_of(op) not in p.rates:
         held = np.clip(2.0 - op.bytes / p.cache_bytes, 0.0, 1.0)
-        cached, streamed = (
-            op.bytes * held / p.cache_bytes_per_s,
-            op.bytes * (1.0 - held) / p.stream_bytes_per_s,
-        )
+        cached, streamed = (op.bytes * held / p.cache_bytes_per_s, op.bytes * (1.0 - held) / p.stream_bytes_per_s)
         return Cost({"launch": op.launches * p.copy_s, "on-chip": cached, "memory": streamed})
     group = group_of(op)
     if group not in p.rates:

@@ -68,10 +68,7 @@ def time(op: Op, device: Device, efficiency: Efficiency) -> Cost:
     """
     share, memory = _shares(op, efficiency)
     body = soft_maximum(
-        {
-            "compute": op.flops / (share * _peak(op, device)),
-            "memory": op.bytes / (memory * device.memory_bytes_per_s),
-        },
+        {"compute": op.flops / (share * _peak(op, device)), "memory": op.bytes / (memory * device.memory_bytes_per_s)},
         efficiency.softness,
     )
     return body + Cost({"launch": op.launches * efficiency.launch_s})

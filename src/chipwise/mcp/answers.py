@@ -90,11 +90,7 @@ def _planned(report: PlanReport) -> dict[str, Any]:
     planned = {p.chip for p in report.plans}
     every = len(planned) + len(report.refused)
     counted = f"{len(planned)} of {every} chips have a plan" if every > 1 else ""
-    return {
-        "model": ", ".join(report.model.words),
-        "counted": counted,
-        "cheaper": list(map(_fields, cheaper(report))),
-    }
+    return {"model": ", ".join(report.model.words), "counted": counted, "cheaper": list(map(_fields, cheaper(report)))}
 
 
 def _generated(report: MediaReport) -> dict[str, Any]:
@@ -111,10 +107,7 @@ def _generated(report: MediaReport) -> dict[str, Any]:
 
 def _of(*names: str) -> Own:
     """The model in one line, and fields of an answer as they are."""
-    return lambda report: {
-        "model": ", ".join(report.model.words),
-        **{name: getattr(report, name) for name in names},
-    }
+    return lambda report: {"model": ", ".join(report.model.words), **{name: getattr(report, name) for name in names}}
 
 
 def _verdict(row: Any) -> str:

@@ -154,11 +154,7 @@ class KeptAnswers:
 
 def _written(value: Any) -> str:
     text = json.dumps(_rounded(value), ensure_ascii=False, separators=(",", ":"))
-    return (
-        text
-        if len(text) <= MOST_CHARS
-        else json.dumps({"cut_after": MOST_CHARS, "text": text[: MOST_CHARS - 200]})
-    )
+    return text if len(text) <= MOST_CHARS else json.dumps({"cut_after": MOST_CHARS, "text": text[: MOST_CHARS - 200]})
 
 
 def _size(value: Any) -> str:
@@ -191,18 +187,12 @@ def completed(name: str, begun: str) -> Sequence[str]:
         "verb": tuple(VERBS),
     }
     before, last = ("", begun)
-    if name in (
-        "chip",
-        "chips",
-        "have",
-    ):  # a list, of which the last name is being written, and a count before it
+    if name in ("chip", "chips", "have"):  # a list, of which the last name is being written, and a count before it
         before, last = re.fullmatch(r"((?:.*,)?\s*(?:\d+\s*x\s*)?)(.*)", begun, re.DOTALL).groups()  # type: ignore[union-attr]
     words = re.findall(r"[a-z0-9.]+", last.lower())
     found = [n for n in tables.get(name, ()) if all(word in n.lower() for word in words)]
     start = "".join(words)
-    begins = sorted(
-        found, key=lambda n: (not re.sub(r"[^a-z0-9.]+", "", n.lower()).startswith(start), n.lower())
-    )
+    begins = sorted(found, key=lambda n: (not re.sub(r"[^a-z0-9.]+", "", n.lower()).startswith(start), n.lower()))
     return [f"{before}{n}" for n in begins]
 
 
@@ -233,10 +223,7 @@ def _fields(verb: str) -> str:
 
 
 def _glossary() -> str:
-    return (
-        "\n".join(("# Glossary", "", *(f"- **{word}**: {meaning}" for word, meaning in GLOSSARY.items())))
-        + "\n"
-    )
+    return "\n".join(("# Glossary", "", *(f"- **{word}**: {meaning}" for word, meaning in GLOSSARY.items()))) + "\n"
 
 
 def _accuracy() -> str:
@@ -289,9 +276,7 @@ class PromptField:
 
 
 PROMPTS: Mapping[str, PromptField] = {
-    name: PromptField(
-        said["title"], said["use"], tuple((*a, None)[:3] for a in said["arguments"]), said["text"]
-    )
+    name: PromptField(said["title"], said["use"], tuple((*a, None)[:3] for a in said["arguments"]), said["text"])
     for name, said in names("mcp/data/prompts.toml").items()
 }
 
@@ -326,8 +311,6 @@ def prompted(name: str, given: Mapping[str, str]) -> GetPromptResult:
     missing = [a for a, default in known.items() if default is None and not given.get(a)]
     if missing:
         raise UsageError(f"{name} needs '{missing[0]}'", field=missing[0])
-    text = asking.text.format(
-        **{a: " ".join((given.get(a) or default or "").split()) for a, default in known.items()}
-    )
+    text = asking.text.format(**{a: " ".join((given.get(a) or default or "").split()) for a, default in known.items()})
     message = PromptMessage(role="user", content=TextContent(type="text", text=text))
     return GetPromptResult(description=asking.use, messages=[message])

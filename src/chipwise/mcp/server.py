@@ -42,15 +42,7 @@ from chipwise.api.requests.doors import Mending, Problem, mending, problem_of, r
 from chipwise.api.requests.kinds import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
-from chipwise.mcp.resources import (
-    RESOURCES,
-    TEMPLATES,
-    KeptAnswers,
-    completed,
-    listed_prompts,
-    prompted,
-    read,
-)
+from chipwise.mcp.resources import RESOURCES, TEMPLATES, KeptAnswers, completed, listed_prompts, prompted, read
 from chipwise.mcp.tools import TOOLS, listed, shortened
 from chipwise.report.fit import FitRecord
 from chipwise.report.table import to_json
@@ -119,13 +111,9 @@ class _Calls:
     async def complete(self, ctx: Any, params: CompleteRequestParams) -> CompleteResult:
         found = await anyio.to_thread.run_sync(completed, params.argument.name, params.argument.value[:200])
         shown = list(found[:MOST_NAMES])
-        return CompleteResult(
-            completion=Completion(values=shown, total=len(found), has_more=len(found) > len(shown))
-        )
+        return CompleteResult(completion=Completion(values=shown, total=len(found), has_more=len(found) > len(shown)))
 
-    async def call(
-        self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
-    ) -> CallToolResult:
+    async def call(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         given = dict(params.arguments or {})
         try:
             verb = FORMER.get(params.name, params.name)
@@ -141,14 +129,10 @@ class _Calls:
         except ChipwiseError as error:
             return _refusal(problem_of(error))
         except TimeoutError:
-            return _refusal(
-                Problem("too-long", f"no answer within {MOST_S:g} s", "ask for fewer chips or counts")
-            )
+            return _refusal(Problem("too-long", f"no answer within {MOST_S:g} s", "ask for fewer chips or counts"))
         except Exception:
             LOG.exception("tool %s failed", params.name)
-            return _refusal(
-                Problem("bug", "chipwise failed on this question", "a bug: report it; ask differently")
-            )
+            return _refusal(Problem("bug", "chipwise failed on this question", "a bug: report it; ask differently"))
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         content: list[Any] = [TextContent(type="text", text=text)]
         if "whole_answer" in answer:
@@ -289,13 +273,9 @@ def _refusal(problem: Problem) -> CallToolResult:
     if problem.nearest:
         lines.append(f"nearest: {', '.join(problem.nearest)}")
     if problem.reasons:
-        lines.append(
-            f"candidates fell to: {', '.join(f'{why} ({n:,})' for why, n in problem.reasons.items())}"
-        )
+        lines.append(f"candidates fell to: {', '.join(f'{why} ({n:,})' for why, n in problem.reasons.items())}")
     if problem.reachable:
-        lines.append(
-            f"best that can be had: {', '.join(f'{k} {v:.3g}' for k, v in problem.reachable.items())}"
-        )
+        lines.append(f"best that can be had: {', '.join(f'{k} {v:.3g}' for k, v in problem.reachable.items())}")
     return CallToolResult(content=[TextContent(type="text", text="\n".join(lines))], is_error=True)
 
 

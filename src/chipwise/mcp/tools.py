@@ -128,21 +128,7 @@ SAID: Mapping[str, Offered] = {
         "One operator",
         "Time of one operator on chips and at the roofline: a product, attention, experts, a copy, a collective.",
         kernel_answer,
-        (
-            "op",
-            "chips",
-            "dtype",
-            "m",
-            "n",
-            "k",
-            "batch",
-            "kv",
-            "heads",
-            "kv_heads",
-            "head_dim",
-            "bytes",
-            "ranks",
-        ),
+        ("op", "chips", "dtype", "m", "n", "k", "batch", "kv", "heads", "kv_heads", "head_dim", "bytes", "ranks"),
     ),
     "evidence": Offered(
         "Search published results",
@@ -176,10 +162,7 @@ SAID: Mapping[str, Offered] = {
         ("chips", "search", "vendor"),
     ),
     "models": Offered(
-        "Models",
-        "Models known by name, with parameters, weights and cache.",
-        models_answer,
-        ("model", "search"),
+        "Models", "Models known by name, with parameters, weights and cache.", models_answer, ("model", "search")
     ),
     "check_statement": Offered(
         "Fact check",
@@ -256,9 +239,7 @@ def _within(answer: dict[str, Any], most: int) -> dict[str, Any]:
     """An answer with its longest lists cut until it is short enough."""
     left: dict[str, int] = {}
     while _size(answer) > most:
-        parts = {
-            n: v for n, v in answer.items() if isinstance(v, list | dict) and len(v) > 1 and n != "left_out"
-        }
+        parts = {n: v for n, v in answer.items() if isinstance(v, list | dict) and len(v) > 1 and n != "left_out"}
         if not parts:
             texts = {n: v for n, v in answer.items() if isinstance(v, str) and len(v) > 200}
             if not texts:
@@ -370,11 +351,7 @@ FRONT = 8
 def _flat(part: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
     """A field as types, choices, pattern, default and description; what stands for nothing is left out."""
     ways = [_resolved(way, defs) for way in part.get("anyOf", (part,))]
-    types = [
-        t
-        for way in ways
-        for t in ([way["type"]] if isinstance(way.get("type"), str) else way.get("type", ()))
-    ]
+    types = [t for way in ways for t in ([way["type"]] if isinstance(way.get("type"), str) else way.get("type", ()))]
     types = [t for t in dict.fromkeys(types) if t != "null"]
     found: dict[str, Any] = {"type": types[0] if len(types) == 1 else types} if types else {}
     for way in ways:

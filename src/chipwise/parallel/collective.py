@@ -136,9 +136,7 @@ def wire_bytes(kind: Kind, num_bytes: Real, ranks: Real) -> Real:
     return moved
 
 
-def traffic(
-    kind: Kind, num_bytes: Real, ranks: Real, network: Network, stride: Real = 1.0
-) -> tuple[Traffic, ...]:
+def traffic(kind: Kind, num_bytes: Real, ranks: Real, network: Network, stride: Real = 1.0) -> tuple[Traffic, ...]:
     """Bytes and steps of an exchange of `ranks`, `stride` devices apart, tier by tier from the inside."""
     r = np.maximum(np.asarray(ranks, dtype=float), 1.0)
     trips = 2.0 if kind == "all_reduce" else 1.0
@@ -179,13 +177,7 @@ def exchange(
 
 
 def direct_all_reduce(
-    num_bytes: Real,
-    ranks: Real,
-    network: Network,
-    p: CollectiveParameters,
-    *,
-    stride: Real = 1.0,
-    calls: Real = 1.0,
+    num_bytes: Real, ranks: Real, network: Network, p: CollectiveParameters, *, stride: Real = 1.0, calls: Real = 1.0
 ) -> Transfer:
     """Seconds of an all-reduce by a kernel that reads its peers' memory, infinite beyond one domain: the better of one
     phase, L = direct_s and (r - 1) S on the wire, and of two, 1.7 direct_s and the bytes of a ring."""
@@ -193,9 +185,7 @@ def direct_all_reduce(
     r = outside.ranks
     rate = _share("all_reduce", inside, p) * inside.bytes_per_s
     once = _joined(calls * p.direct_s, (r - 1.0) * num_bytes / rate, p.sharpness)
-    twice = _joined(
-        calls * TWO_PHASES * p.direct_s, wire_bytes("all_reduce", num_bytes, r) / rate, p.sharpness
-    )
+    twice = _joined(calls * TWO_PHASES * p.direct_s, wire_bytes("all_reduce", num_bytes, r) / rate, p.sharpness)
     found = _faster(once, twice)
     never = np.where(r > inside.ranks, np.inf, 1.0)
     return Transfer(np.where(r > 1.0, never * found.latency_s, 0.0), np.where(r > 1.0, found.transfer_s, 0.0))
@@ -233,9 +223,7 @@ def dispatch(
     for t in tiers:
         share = (t.level.ranks - held) / np.maximum(g - 1.0, 1.0)
         parts.append(
-            replace(
-                t, num_bytes=crossing * payload_bytes if t.level.network else sent * np.minimum(share, 1.0)
-            )
+            replace(t, num_bytes=crossing * payload_bytes if t.level.network else sent * np.minimum(share, 1.0))
         )
         held = t.level.ranks
     return _seconds("all_to_all", tuple(parts), p, 1.0)
@@ -296,6 +284,4 @@ def _joined(latency: Real, transfer: Real, q: Real) -> Transfer:
 
 def _faster(one: Transfer, other: Transfer) -> Transfer:
     first = one.total_s <= other.total_s
-    return Transfer(
-        np.where(first, one.latency_s, other.latency_s), np.where(first, one.transfer_s, other.transfer_s)
-    )
+    return Transfer(np.where(first, one.latency_s, other.latency_s), np.where(first, one.transfer_s, other.transfer_s))

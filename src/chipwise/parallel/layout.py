@@ -173,9 +173,7 @@ class Reason(Enum):
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     GRADIENTS = "zero 2 is timed for one stage: choose zero 1 or 3"
     SHARED_MEMORY = "the host has no separate memory to keep the optimiser in: choose offload 0"
-    ADAPTERS = (
-        "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
-    )
+    ADAPTERS = "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
     STASH = "activations wait in host memory in one stage alone: choose stash 0, or pp 1"
     PINNED = "no layout keeps all that is fixed: fix less"
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"

@@ -162,10 +162,7 @@ def account(
         MemoryItem("collectives", shared, "runtime: communication buffers"),
         MemoryItem("system", reserved_bytes, "display and operating system"),
     )
-    inside = (
-        _workspace(sharded, policies),
-        MemoryItem("graphs", policies.graph_bytes, "runtime: captured graphs"),
-    )
+    inside = (_workspace(sharded, policies), MemoryItem("graphs", policies.graph_bytes, "runtime: captured graphs"))
     blind = policies.tower == "asked" and sharded.graph.pictures is None
     weights = _pooled(sharded) if pooled else weight_items(sharded, hosted=hosted, blind=blind)
     if adapter_bytes:
@@ -185,8 +182,7 @@ def account(
         states = kv_sequence_bytes(sharded, policies, 0.0)
         # of the pool that is full first
         apart = np.maximum(
-            policies.state_copies * states / policies.state_share,
-            (sequence - states) / (1.0 - policies.state_share),
+            policies.state_copies * states / policies.state_share, (sequence - states) / (1.0 - policies.state_share)
         )
         sequence = np.where(np.asarray(states) > 0, apart, sequence)
     withheld = MemoryItem(KEPT_FREE, free - held - cache, "runtime: its share of memory")
@@ -197,9 +193,7 @@ def _workspace(sharded: Sharded, policies: Policies) -> MemoryItem:
     if policies.workspace == "reserved":
         return MemoryItem("workspace", 0.0, "inside what the runtime reserves")
     tokens, logits = _live(policies)
-    basis = (
-        f"activations of {tokens} tokens, {'sampling' if policies.sampler_bytes else 'logits'} of {logits}"
-    )
+    basis = f"activations of {tokens} tokens, {'sampling' if policies.sampler_bytes else 'logits'} of {logits}"
     return MemoryItem("workspace", workspace_bytes(sharded, policies), basis)
 
 

@@ -108,9 +108,7 @@ def system_network(system: System, chips: int) -> Network:
             raise UsageError(f"{system.id} joins no chips at a published speed", "use one chip")
         return Network(nic, 1.0, nic)
     if chips > system.chips and not math.isfinite(nic):
-        raise UsageError(
-            f"{system.id} joins {system.chips:,} chips, not {chips:,}", f"use at most {system.chips:,}"
-        )
+        raise UsageError(f"{system.id} joins {system.chips:,} chips, not {chips:,}", f"use at most {system.chips:,}")
     axes = float(len(tier.shape)) if tier.torus else 0.0
     network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, *_links(system, tier, tier.bytes_per_s))
     return _around(network, tier, _slice(system, tier, min(chips, tier.chips))) if tier.torus else network
@@ -150,11 +148,7 @@ def wiring(system: System) -> Wiring:
         return ALIKE
     inner, outer = system.tiers[0], system.tiers[-1]
     found = ALIKE
-    if (
-        inner is not outer
-        and inner.fabric in BRIDGED
-        and (inner.bytes_per_s or 0.0) > (outer.bytes_per_s or 0.0)
-    ):
+    if inner is not outer and inner.fabric in BRIDGED and (inner.bytes_per_s or 0.0) > (outer.bytes_per_s or 0.0):
         speed = inner.bytes_per_s or 0.0
         found = replace(
             found,
@@ -249,9 +243,7 @@ def _part(n: Network, ranks: Real, stride: Real) -> Real:
     far = np.asarray(stride) > 1
     alone = np.where(np.asarray(n.rings) > 0, n.rings, np.where(np.asarray(ranks) > NEIGHBOURS, axes, 1.0))
     torus = np.where(far, np.maximum(axes - 1.0, 1.0), alone) / axes
-    mesh = np.clip(
-        (ranks - 1.0) / np.maximum(n.domain - 1.0, 1.0), 1.0 / np.maximum(n.domain - 1.0, 1.0), 1.0
-    )
+    mesh = np.clip((ranks - 1.0) / np.maximum(n.domain - 1.0, 1.0), 1.0 / np.maximum(n.domain - 1.0, 1.0), 1.0)
     return np.where(np.asarray(n.axes) > 0, torus, np.where(np.asarray(n.mesh) > 0, mesh, 1.0))
 
 

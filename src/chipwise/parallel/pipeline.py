@@ -31,9 +31,7 @@ def slowest_stage(layer_s: Real, head_s: Real, layers: Real, stages: Real, virtu
     return np.maximum(most * layer_s, (most - spare) * layer_s + head_s)
 
 
-def batch_time(
-    stage_s: Real, ramp_s: Real, micro_batches: Real, stages: Real, virtual: Real, bubble: Real
-) -> Real:
+def batch_time(stage_s: Real, ramp_s: Real, micro_batches: Real, stages: Real, virtual: Real, bubble: Real) -> Real:
     """Seconds of all micro-batches of a step: m stage + bubble (p - 1) / v ramp.
 
     `ramp_s` is the stage without the head, which the first stages do not have. `bubble` 1: 1F1B and GPipe;

@@ -65,9 +65,7 @@ class Offloaded:
             hint = "gpu-layers=N keeps whole layers on the host"
             raise UsageError(f"{graph.model.name} has no routed experts to offload", hint, field="offload")
         if kept == 0:
-            raise UsageError(
-                "no layer would be on a card", "name the processor alone as --chip", field="offload"
-            )
+            raise UsageError("no layer would be on a card", "name the processor alone as --chip", field="offload")
         shares = self.split or (1.0, *(0.0,) * (kinds - 1))
         if len(shares) != kinds:
             what = f"--offload split names {len(shares)} shares, the machine has {kinds} kinds of cards"

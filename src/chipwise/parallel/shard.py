@@ -126,9 +126,7 @@ class Sharded:
         for repeat, op, _ in self.placed(step, stages_of):
             yield repeat, op
 
-    def placed(
-        self, step: Step, stages_of: Sharded | None = None
-    ) -> Iterator[tuple[Real, Op, Columns | None]]:
+    def placed(self, step: Step, stages_of: Sharded | None = None) -> Iterator[tuple[Real, Op, Columns | None]]:
         """The same of several passes in columns, each with the columns that it is in; None: in all."""
         of_tokens, of_sequences = step.rows, list(step.by_segment())
         for (repeat, _), (_, block) in zip((stages_of or self).blocks(), self.blocks(), strict=True):

@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.parallel.collective import (
-    CollectiveParameters,
-    Comm,
-    Kind,
-    Transfer,
-    crossings,
-    dispatch,
-    exchange,
-)
+from chipwise.parallel.collective import CollectiveParameters, Comm, Kind, Transfer, crossings, dispatch, exchange
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.network import ALIKE, Network, Wiring
 from chipwise.predict.overheads import Overheads
@@ -82,10 +74,7 @@ def comm_time(
     if packed.all():
         return own.latency_s, own.transfer_s
     library = by(None)
-    return (
-        np.where(packed, own.latency_s, library.latency_s),
-        np.where(packed, own.transfer_s, library.transfer_s),
-    )
+    return (np.where(packed, own.latency_s, library.latency_s), np.where(packed, own.transfer_s, library.transfer_s))
 
 
 def _away(copies: Real, domains: Real, *, each: bool | NDArray[np.bool_]) -> Real:

@@ -18,9 +18,7 @@ PER_MILLION = 1e6
 """count: tokens that a price is said of. Exact: a million."""
 
 
-def replicas_for(
-    rate_per_s: Real, largest_per_s: Real, spare: int = 0, most_used: float = 1.0
-) -> NDArray[np.int64]:
+def replicas_for(rate_per_s: Real, largest_per_s: Real, spare: int = 0, most_used: float = 1.0) -> NDArray[np.int64]:
     """ceil(rate / (most_used x largest)) + spare: `spare` of them may fail or be updated and the rest carries
     the rate (N + spare). 0 where nothing is sustained."""
     each = most_used * np.asarray(largest_per_s)

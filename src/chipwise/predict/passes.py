@@ -196,9 +196,7 @@ class PassTable:
         added_s = added[:, low] * (1.0 - share)[:, None] + added[:, high] * share[:, None]
         one = np.maximum(prompt_s[:, 0], _STEEPEST)
         many = np.broadcast_to(np.asarray(self.requests.budget / self.requests.chunk), (len(self),))
-        prompt_s = np.stack(
-            [one, np.clip(prompt_s[:, 1], one, one * many), np.minimum(prompt_s[:, 2], one)], axis=-1
-        )
+        prompt_s = np.stack([one, np.clip(prompt_s[:, 1], one, one * many), np.minimum(prompt_s[:, 2], one)], axis=-1)
         added_s = np.where(self.alone[:, None, None], prompt_s[:, None, :2], np.maximum(added_s, _STEEPEST))
         # a budget in chunks, each in a pass: what rides for nothing behind one read of the weights does so once a pass
         split = added_s[..., 0] * many[:, None] + np.where(self.alone, 0.0, many - 1.0)[:, None] * decode_s
@@ -206,9 +204,7 @@ class PassTable:
         # a pass with prompts may be padded too
         whole = decode_s[..., None] + added_s
         whole = np.minimum.accumulate(whole[:, ::-1], axis=1)[:, ::-1]
-        added_s = np.where(
-            self.alone[:, None, None], added_s, np.maximum(whole - decode_s[..., None], _STEEPEST)
-        )
+        added_s = np.where(self.alone[:, None, None], added_s, np.maximum(whole - decode_s[..., None], _STEEPEST))
         # in one piece each, as `Passes.at` reads them
         starts_s = np.broadcast_to(np.asarray(self.starts, dtype=float), (len(self),))
         if (entry := quantity(STARTS, "host")) in self.names:
@@ -258,10 +254,7 @@ class PassTable:
 
         def column(name: str) -> Array:
             return np.concatenate(
-                [
-                    np.broadcast_to(np.asarray(getattr(t.requests, name), dtype=float), (len(t),))
-                    for t in found
-                ]
+                [np.broadcast_to(np.asarray(getattr(t.requests, name), dtype=float), (len(t),)) for t in found]
             )
 
         return cls(
@@ -287,9 +280,7 @@ class _Ledger:
     """Seconds of parts of passes by name, added up: [N, columns, P] of all, and [N, 1, P] of what attention replicas do
     by themselves in the first column. What is repeated is added up before it is."""
 
-    def __init__(
-        self, size: int, columns: int, names: Sequence[str], factors: Mapping[str, Real] | None
-    ) -> None:
+    def __init__(self, size: int, columns: int, names: Sequence[str], factors: Mapping[str, Real] | None) -> None:
         self._size, self._columns, self._names, self._factors = size, columns, names, factors
         # names apart until all is added: sums run through memory in one piece
         self._rows = self._blank()
@@ -398,9 +389,7 @@ def tabulate(
     several = bool(np.any(spread > 1.0))
     steps = [prompts(tokens)]
     if not alone:
-        steps.append(
-            decoded(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
-        )
+        steps.append(decoded(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1)))
     last = kinds + (0 if alone else kinds * len(_COARSE))
     if several and not alone:  # next to no prompt
         steps.append(decoded(_COARSE[None, :]) + prompts(_STEEPEST * tokens[:, :1]))
@@ -408,9 +397,7 @@ def tabulate(
     table, apart = fold(parts_of(abreast([*steps, decoded(b)])), after + len(BATCHES))
     own, plain = table[:, :kinds], table[:, after:]
     lone = own[:, :1]
-    if (
-        several
-    ):  # its size differs from engine to engine: apart from the others, which rows that are alike share
+    if several:  # its size differs from engine to engine: apart from the others, which rows that are alike share
         lone = apart + fold((experts_of or parts_of)(prompts(chunk / spread)), 1, experts=True)[0]
     if alone:
         added = np.broadcast_to(own[:, :, None], (size, kinds, len(_COARSE), len(names)))
@@ -457,8 +444,6 @@ _LOWER = _within(BATCHES, np.arange(BATCHES[-1] + 1.0))[0]
 
 def _between(batch: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     inside = np.clip(batch, 1.0, BATCHES[-1])
-    low = _LOWER[
-        np.fmax(inside, 1.0).astype(np.intp)
-    ]  # one that is not a number has no place, but stays none
+    low = _LOWER[np.fmax(inside, 1.0).astype(np.intp)]  # one that is not a number has no place, but stays none
     high = low + 1
     return low, high, (inside - BATCHES[low]) / (BATCHES[high] - BATCHES[low])

@@ -85,16 +85,7 @@ SOFTMAX_CYCLES = 0.09
 """cycles of a unit: for what softmax does with a score, an exponential, 16 of which end per cycle, and some
 operations in fp32. Source: FlashAttention-2 multiplies nothing meanwhile, which explains 59 and 73 % of A100's peak
 at heads of 64 and 128 (Dao, 2023) and 35 % of H100's (Shah et al., 2024)."""
-FLASH_WIDTHS = (
-    32.0,
-    64.0,
-    96.0,
-    128.0,
-    160.0,
-    192.0,
-    224.0,
-    256.0,
-)
+FLASH_WIDTHS = (32.0, 64.0, 96.0, 128.0, 160.0, 192.0, 224.0, 256.0)
 """elements: widths of heads that FlashAttention-2 has kernels for. Source: Dao-AILab/flash-attention csrc/flash_attn
 (one file per head dimension)."""
 OVERLAPS = 1.25
@@ -330,9 +321,7 @@ def _timed(joined: _Joined, pipelines: Sequence[Pipeline], chips: Sequence[Hardw
         times |= {"exchange": {"network": exposed[i].tolist()}} if exposed[i].any() else {}
         starts = hardware.starts
         # what is started for each sample takes as long as one product
-        each = [
-            1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names
-        ]
+        each = [1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names]
         launches = _one_by_one(joined.counts * (joined.launches * each) / joined.apart)
         held_back = bool(np.isfinite(hardware.device.power_w))
         found.append(
@@ -458,17 +447,12 @@ def _joined(ways: tuple[_Way, ...], does: _Does) -> tuple[_Joined, ...]:
             shared = _stacked([group.shared for group in members], _end_to_end)
             groups.append(_Group(np.concatenate([group.counts for group in members]), whole, shared))
         names = tuple((op.name, op.kind, "apart" in op.dims) for _, op in each[0][1])
-        columns = (
-            [[n for n, _ in ops] for _, ops, _ in each],
-            [[op.launches for _, op in ops] for _, ops, _ in each],
-        )
+        columns = ([[n for n, _ in ops] for _, ops, _ in each], [[op.launches for _, op in ops] for _, ops, _ in each])
         apart = [
             [float(s.dp) if "apart" in op.dims else 1.0 for _, op in ops]
             for (_, ops, _), (_, s) in zip(each, some, strict=True)
         ]
-        found.append(
-            _Joined(tuple(some), tuple(groups), names, *(np.array(c, dtype=float) for c in (*columns, apart)))
-        )
+        found.append(_Joined(tuple(some), tuple(groups), names, *(np.array(c, dtype=float) for c in (*columns, apart))))
     return tuple(found)
 
 
@@ -534,22 +518,10 @@ def _converted(n: float, op: Op, does: _Does) -> list[Counted]:
     if op.dims.get("autocast"):
         dims = {name: value for name, value in op.dims.items() if name != "autocast"}
         times, casts = (1.0, 0.0) if does.folds else (op.dims["autocast"], 1.0)
-        return [
-            (
-                n,
-                replace(
-                    op, activation_bytes=times * op.activation_bytes, launches=op.launches + casts, dims=dims
-                ),
-            )
-        ]
+        return [(n, replace(op, activation_bytes=times * op.activation_bytes, launches=op.launches + casts, dims=dims))]
     if does.widens and op.compute != "fp32":
         return _widened(n, op)
-    if (
-        op.kind != "gemm"
-        or not does.converts
-        or op.weight not in FORMATS
-        or FORMATS[op.weight].bits >= WIDE_BITS
-    ):
+    if op.kind != "gemm" or not does.converts or op.weight not in FORMATS or FORMATS[op.weight].bits >= WIDE_BITS:
         return [(n, op)]
     d = op.dims
     narrow = op.compute not in ("bf16", "fp16")
@@ -593,9 +565,7 @@ def _parts(joined: _Joined, hardware: Hardware) -> Parts:
     dealt = joined.degree(lambda s: s.pp)
     for group in joined.groups:
         exposed, counts = price(group.shared, hardware.device, hardware.costs).exposed, group.counts / dealt
-        summed = Cost(
-            {name: np.sum(counts * group.over_ways(value), axis=-1) for name, value in exposed.items()}
-        )
+        summed = Cost({name: np.sum(counts * group.over_ways(value), axis=-1) for name, value in exposed.items()})
         part = _part(group.whole)
         cost, others = found.get(part, (Cost(), []))
         found[part] = (cost + summed, [*others, group])

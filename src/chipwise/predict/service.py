@@ -129,9 +129,7 @@ class Prediction:
     def each(self, pick: Callable[[Array], Array]) -> Prediction:
         """Another choice of engines and loads, by one function on every array."""
         numbers = {f.name: pick(getattr(self, f.name)) for f in fields(self) if f.name != "cost"}
-        return Prediction(
-            **numbers, cost=Cost({k: pick(np.asarray(v)) for k, v in self.cost.exposed.items()})
-        )
+        return Prediction(**numbers, cost=Cost({k: pick(np.asarray(v)) for k, v in self.cost.exposed.items()}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,22 +384,15 @@ class Loads:
     def _seen(self, slots: _Slots, m: Array, *, by_resource: bool = True) -> Prediction:
         at, clients, decodes = slots.at(m), slots.clients, slots.decodes
         rate = at.rate * slots.count
-        outside = (
-            np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
-        )
-        s = {
-            n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1)
-            for n in ("stream_tokens", "burst")
-        }
+        outside = np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
+        s = {n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1) for n in ("stream_tokens", "burst")}
         wave: Real = 0.0
         steps: Real = 1.0
         if clients is not None:
             of_slot = np.minimum(clients, slots.room) / slots.count
             if slots.servers is None:
                 wave = slots.together_s(of_slot * slots.stages)
-                steps = np.clip(
-                    of_slot * slots.stages * slots.new / slots.budget, 1.0, of_slot * slots.stages
-                )
+                steps = np.clip(of_slot * slots.stages * slots.new / slots.budget, 1.0, of_slot * slots.stages)
             else:
                 steps = of_slot * slots.count / slots.servers
                 wave = steps * at.part_s
@@ -434,9 +425,7 @@ class Loads:
             ttft_s=ttft,
             tpot_s=np.where(decoding, pass_s, 0.0),
             decode_s=np.where(decoding, at.decode_s, 0.0),
-            prefill_s=np.broadcast_to(
-                slots.new / slots.chunk * np.maximum(slots.prompt_one, slots.starts_s), shape
-            ),
+            prefill_s=np.broadcast_to(slots.new / slots.chunk * np.maximum(slots.prompt_one, slots.starts_s), shape),
             utilisation=np.broadcast_to(at.rho, shape),
             wait_s=at.wait_s,
             own_s=np.broadcast_to(at.own_s, shape),
@@ -574,9 +563,7 @@ class _Slots:
 
             def of_points(value: Array, row: Any = row, column: Any = column) -> Array:
                 # a column of one engine or of one load is that of all
-                place = tuple(
-                    i if size > 1 else 0 for i, size in zip((row, column), value.shape, strict=True)
-                )
+                place = tuple(i if size > 1 else 0 for i, size in zip((row, column), value.shape, strict=True))
                 return np.broadcast_to(value[place], row.shape)
 
             found.flat[points] = self.each(of_points)._root()
@@ -669,8 +656,7 @@ class _Slots:
         here = np.minimum(b, 1.0)
         beside = 1.0 if clients is None else np.clip(clients / self.count * self.stages - 1.0, 0.0, 1.0)
         alone_one, alone_full, alone_lone = (
-            np.maximum(seconds, self.starts_s)
-            for seconds in (self.prompt_one, self.prompt_full, self.prompt_lone)
+            np.maximum(seconds, self.starts_s) for seconds in (self.prompt_one, self.prompt_full, self.prompt_lone)
         )
         if servers is not None:
             own, lone = chunks * alone_one, chunks * alone_lone
@@ -682,22 +668,7 @@ class _Slots:
             wait = wait + 0.5 * running * t
             cycle = self.request_s + own + wait + decodes * t
             zero = np.zeros(np.shape(t))
-            return _At(
-                m,
-                b,
-                t,
-                t,
-                rate,
-                own,
-                wait,
-                cycle,
-                taken,
-                taken,
-                zero,
-                zero,
-                zero,
-                chunks * alone_one,
-            )
+            return _At(m, b, t, t, rate, own, wait, cycle, taken, taken, zero, zero, zero, chunks * alone_one)
         # who decodes sees prompts in a pass that decodes; a prompt may find the engine without any
         decoding = np.minimum(decodes, 1.0)
         one = decoding * riding_one + (1.0 - decoding) * alone_one
@@ -768,9 +739,7 @@ class _Slots:
         alone = np.where(decodes > 0, tokens, m * new)
         used = np.where(riding, m * new + tokens, alone) / budget
         held = pass_s * np.maximum(1.0 / at_once, 1.0)
-        queue = shared_wait_s(
-            held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread
-        )
+        queue = shared_wait_s(held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread)
         wait = wait + np.where(riding, queue, 0.0)
         if clients is not None:
             # nobody waits for longer than if those that share the engine were served one after the other
@@ -779,19 +748,4 @@ class _Slots:
             lone = chunks * alone_one + decodes * self.first_s
             wait = np.clip(together * lone - own - decodes * pass_s, 0.0, wait)
         cycle = self.request_s + own + wait + decodes * pass_s
-        return _At(
-            m,
-            b,
-            t,
-            pass_s,
-            rate,
-            own,
-            wait,
-            cycle,
-            used,
-            rho,
-            singles,
-            budgets,
-            idle,
-            part,
-        )
+        return _At(m, b, t, pass_s, rate, own, wait, cycle, used, rho, singles, budgets, idle, part)

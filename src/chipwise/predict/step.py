@@ -40,9 +40,7 @@ NOTHING = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "h
 """seconds: by resource. Exact: nothing takes none."""
 
 
-def step_cost(
-    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
-) -> Cost:
+def step_cost(sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads) -> Cost:
     """Seconds of one pass of one replica, by resource. Broadcasts over layout, step and device.
 
     Operators run one after the other; exchanges are not hidden behind them. Pipeline stages follow each
@@ -132,12 +130,7 @@ def _in_two(parts: Sequence[tuple[str, Cost]], width: int) -> list[list[tuple[st
 
 
 def _tower(
-    shown: Pictures,
-    layout: Layout,
-    step: Step,
-    device: Device,
-    costs: CostParameters,
-    overheads: Overheads,
+    shown: Pictures, layout: Layout, step: Step, device: Device, costs: CostParameters, overheads: Overheads
 ) -> Iterator[tuple[str, Cost]]:
     """The vision tower on the pictures that go with the prompts of a pass, cut by tensors as the language model is:
     every rank starts all its kernels, does its part of their work and adds up with the others twice a layer."""
@@ -155,10 +148,7 @@ def _tower(
 
 
 def _overlapped(
-    whole: Sequence[tuple[str, Cost]],
-    halves: Sequence[tuple[str, Cost]],
-    able: NDArray[np.bool_],
-    steals: Real,
+    whole: Sequence[tuple[str, Cost]], halves: Sequence[tuple[str, Cost]], able: NDArray[np.bool_], steals: Real
 ) -> Iterator[tuple[str, Cost]]:
     """The parts of a pass, in two halves where that is `able` and faster: twice what a half takes, of exchanges of
     experts only what outlasts all other work of the device, which `steals` slow meanwhile (`parallel.overlap`); few
@@ -177,10 +167,7 @@ def _overlapped(
             yield part, one
             continue
         scale = 2.0 * (left if part == EXCHANGED else 1.0)
-        yield (
-            part,
-            Cost({name: np.where(faster, scale * half.exposed[name], s) for name, s in one.exposed.items()}),
-        )
+        yield (part, Cost({name: np.where(faster, scale * half.exposed[name], s) for name, s in one.exposed.items()}))
 
 
 def _parts(

@@ -44,8 +44,7 @@ BESIDE: Array = np.array([1.0, 8.0, 64.0, 256.0, 1024.0, 4096.0])
 """sequences: decoding ones beside which prompts are priced. Chosen: what a prompt adds besides its rows changes slowly
 with them; moves interpolated passes between them."""
 CHUNKS: Array = np.union1d(
-    8.0 * np.exp2(np.arange(0.0, 14.5, 0.5)[np.r_[0:9:2, 9:29]]).round(0),
-    np.concatenate([_STEPS, _STEPS + 1.0]),
+    8.0 * np.exp2(np.arange(0.0, 14.5, 0.5)[np.r_[0:9:2, 9:29]]).round(0), np.concatenate([_STEPS, _STEPS + 1.0])
 )
 """tokens: of prompts in a pass, half octaves and both sides of the first tiles. Chosen: fine where a tile more or
 less tells; moves interpolated passes between them."""
@@ -93,16 +92,12 @@ class StepTable:
     def of(cls, seconds: Callable[[Step], Real], *, alone: bool) -> StepTable:
         """The tables of a deployment whose passes `seconds` prices, columns [1, n] at a time."""
         shape = (len(BATCHES), len(CONTEXTS))
-        batch, context = (
-            np.ravel(np.broadcast_to(v, shape))[None] for v in (BATCHES[:, None], CONTEXTS[None])
-        )
+        batch, context = (np.ravel(np.broadcast_to(v, shape))[None] for v in (BATCHES[:, None], CONTEXTS[None]))
         side, chunk = (
-            np.ravel(np.broadcast_to(v, (len(BESIDE), len(CHUNKS))))[None]
-            for v in (BESIDE[:, None], CHUNKS[None])
+            np.ravel(np.broadcast_to(v, (len(BESIDE), len(CHUNKS))))[None] for v in (BESIDE[:, None], CHUNKS[None])
         )
         size, part = (
-            np.ravel(np.broadcast_to(v, (len(CHUNKS), len(SHORT))))[None]
-            for v in (CHUNKS[:, None], SHORT[None])
+            np.ravel(np.broadcast_to(v, (len(CHUNKS), len(SHORT))))[None] for v in (CHUNKS[:, None], SHORT[None])
         )
         long, known = (
             np.ravel(np.broadcast_to(v, (len(CHUNKS), len(KNOWN) - 1)))[None]
@@ -142,31 +137,21 @@ class StepTable:
 
     def scaled(self, factor: float) -> StepTable:
         """The same where every pass takes `factor` times as long."""
-        decode, rows, rest, seen = (
-            table * factor for table in (self.decode, self.rows, self.rest, self.seen)
-        )
+        decode, rows, rest, seen = (table * factor for table in (self.decode, self.rows, self.rest, self.seen))
         return StepTable(decode, rows, rest, seen, self.alone)
 
-    def seconds(
-        self, decode: Real, context: Real = 0.0, prompt: Real = 0.0, pairs: Real | None = None
-    ) -> Real:
+    def seconds(self, decode: Real, context: Real = 0.0, prompt: Real = 0.0, pairs: Real | None = None) -> Real:
         """Seconds of passes: `decode` sequences that hold `context` tokens each, and `prompt` tokens of prompts with
         `pairs` of tokens that see each other (None: one prompt, of which nothing is known before). Where prompts have
         passes of their own, that of the prompt and that of the sequences, one after the other. Numbers or arrays that
         broadcast; 0 for no work. Raises `ValueError` for numbers below 0."""
         if not {type(decode), type(context), type(prompt)} - _PLAIN and not isinstance(pairs, np.ndarray):
-            return self._one(
-                float(decode), float(context), float(prompt), None if pairs is None else float(pairs)
-            )
-        batch, held, tokens = np.broadcast_arrays(
-            *(np.asarray(v, dtype=float) for v in (decode, context, prompt))
-        )
+            return self._one(float(decode), float(context), float(prompt), None if pairs is None else float(pairs))
+        batch, held, tokens = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (decode, context, prompt)))
         work = tokens * tokens / 2.0 if pairs is None else np.asarray(pairs, dtype=float)
         if min(v.min(initial=0.0) for v in (batch, held, tokens, work)) < 0:
             raise ValueError("sequences, tokens and pairs of a pass are not below 0")
-        total = np.where(
-            batch > 0, _bilinear(self.decode, BATCHES, CONTEXTS, np.maximum(batch, 1.0), held), 0.0
-        )
+        total = np.where(batch > 0, _bilinear(self.decode, BATCHES, CONTEXTS, np.maximum(batch, 1.0), held), 0.0)
         if not tokens.any():
             return total
         added = self._added(np.zeros_like(batch) if self.alone else batch, tokens)

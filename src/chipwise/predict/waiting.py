@@ -72,9 +72,7 @@ def _exceeded(at_work: float, share: float, replicas: float) -> float:
     return 0.0 if longer >= 1.0 else 1.0 - float(longer ** (1.0 / replicas))
 
 
-def load_within(
-    limit_s: float, busy_s: float, batch: int, replicas: int, share: float | None = None
-) -> float:
+def load_within(limit_s: float, busy_s: float, batch: int, replicas: int, share: float | None = None) -> float:
     """The highest load at which `wait_s` and `busy_s` together are at most `limit_s`; 0 where none is."""
 
     def keeps(load: float) -> bool:

@@ -145,9 +145,7 @@ def _markers(name: str) -> tuple[str, str]:
 
 
 def _told(found: Validation) -> str:
-    first = (
-        next(iter(found.tables.values()), ()) if found.command else ()
-    )  # rounds lead the page by themselves
+    first = next(iter(found.tables.values()), ()) if found.command else ()  # rounds lead the page by themselves
     lines = found.glance or [
         replace(s, name=found.suite if s.name == "all" else f"{found.suite}, {s.name}") for s in first
     ]
@@ -157,9 +155,7 @@ def _told(found: Validation) -> str:
 
 def _plain(lines: Sequence[Summary]) -> list[Mapping[str, object]]:
     """As JSON has them: a figure that is none is null."""
-    return [
-        {name: None if value != value else value for name, value in asdict(line).items()} for line in lines
-    ]
+    return [{name: None if value != value else value for name, value in asdict(line).items()} for line in lines]
 
 
 def _summary(told: Mapping[str, object]) -> Summary:

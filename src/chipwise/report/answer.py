@@ -164,9 +164,7 @@ class Answer(Tabled, Generic[Row]):
     def _asked(self) -> AnswerOrigin:
         origin: AnswerOrigin | None = getattr(self, "_origin", None)
         if origin is None:
-            raise UsageError(
-                "this answer does not know its question", "ask by the verb, as in chipwise.plan(...)"
-            )
+            raise UsageError("this answer does not know its question", "ask by the verb, as in chipwise.plan(...)")
         return origin
 
 

@@ -129,9 +129,7 @@ def price_record(basis: Rent | OwnCosts | None, chips: int, group: int = 1) -> P
         words = f"owned, {basis.utilisation:.0%} in use: capital, power and cooling{assumed}"
         return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False, use=basis.utilisation)
     offer = basis.quotes[int(np.asarray(hour.offer))]
-    words = (
-        f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"
-    )
+    words = f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"
     places = offer.provider, offer.instance, offer.region, offer.date
     place = PriceRecord(*usd, words, billed, *places, offer.smallest, stale=basis.stale)
     return replace(place, sellers=len(basis.providers), wanted=basis.wanted)
@@ -244,25 +242,13 @@ def _job(
 
 
 def _timed(
-    mid: float,
-    spread: Scatter,
-    powers: tuple[float, float],
-    *,
-    passes: Scatter,
-    basis: Basis,
-    least: float = 0.0,
+    mid: float, spread: Scatter, powers: tuple[float, float], *, passes: Scatter, basis: Basis, least: float = 0.0
 ) -> Estimate:
     """A time whose ends are those of `passes` at either power of their length; endless where it is not known."""
     if not np.isfinite(mid):
         return Estimate(mid, mid, mid, basis)
     lower, upper = (
-        judge(
-            mid,
-            spread.carrying(passes, x).around(),
-            basis,
-            provisional=not bool(spread.known[0]),
-            least=least,
-        )
+        judge(mid, spread.carrying(passes, x).around(), basis, provisional=not bool(spread.known[0]), least=least)
         for x in powers
     )
     return Estimate(mid, lower.low, upper.high, basis, lower.provisional)
@@ -308,9 +294,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     passes, first = doubt.further.shrunk(by.further), doubt.first.shrunk(by.first)
 
-    given = (
-        workload.rate_per_s is not None or fleet.paced
-    )  # what is carried is then no question, what could be is
+    given = workload.rate_per_s is not None or fleet.paced  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
@@ -450,10 +434,7 @@ def _hosts(d: Deployment, fleet: ReplicaSet, layout: Layout) -> int:
     """Machines that hold all replicas, whole ones in each where they fit."""
     held = d.system.chips_per_host if d.system else 1
     total = 0
-    for count, each in (
-        (fleet.carrying + fleet.spare, layout),
-        (fleet.prompt_workers, fleet.prompt_layout or layout),
-    ):
+    for count, each in ((fleet.carrying + fleet.spare, layout), (fleet.prompt_workers, fleet.prompt_layout or layout)):
         chips = int(np.asarray(each.devices).reshape(-1)[0]) // d.chip.devices_per_package or 1
         total += -(-count // (held // chips)) if chips <= held else count * -(-chips // held)
     return total
@@ -509,9 +490,7 @@ def _usd_per_million(
     mid = split(price.mid * paid, 1.0)
     low = split(price.low * paid, tokens.high / tokens.mid)
     high = split(price.high * paid, tokens.low / tokens.mid)
-    into, out = (
-        Figure(*three, tokens.basis, tokens.provisional) for three in zip(mid, low, high, strict=True)
-    )
+    into, out = (Figure(*three, tokens.basis, tokens.provisional) for three in zip(mid, low, high, strict=True))
     return into, out
 
 
@@ -610,11 +589,7 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
             return first
         t, out = plan.tpot_s, w.output_tokens - 1.0
         return Figure(
-            first.mid + out * t.mid,
-            first.low + out * t.low,
-            first.high + out * t.high,
-            t.basis,
-            t.provisional,
+            first.mid + out * t.mid, first.low + out * t.low, first.high + out * t.high, t.basis, t.provisional
         )
     if not paid and w.driven:
         chips = float(plan.chips)
@@ -631,10 +606,6 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     tokens, share = plan.tokens_per_s, _paid_share(plan.chips, plan.price, full=_full(w))
     mid, low, high = (
         share * usd / 3600.0 / rate * 1e6
-        for usd, rate in (
-            (plan.price.mid, tokens.mid),
-            (plan.price.low, tokens.high),
-            (plan.price.high, tokens.low),
-        )
+        for usd, rate in ((plan.price.mid, tokens.mid), (plan.price.low, tokens.high), (plan.price.high, tokens.low))
     )
     return Figure(mid, low, high, tokens.basis, tokens.provisional)

@@ -212,19 +212,10 @@ class Citations:
         return tuple(f"[{number}] {text}" for text, number in self._numbers.items())
 
 
-def _sourced(
-    name: str, p: Provenance, note: str, sources: Citations, *, value: object, text: str
-) -> dict[str, object]:
+def _sourced(name: str, p: Provenance, note: str, sources: Citations, *, value: object, text: str) -> dict[str, object]:
     """A figure with its source, as number or word and as text."""
     plain = value if isinstance(value, int | float) else text
-    return {
-        "figure": name,
-        "value": plain,
-        "text": text,
-        "grade": p.grade,
-        "source": sources.mark(p),
-        "note": note,
-    }
+    return {"figure": name, "value": plain, "text": text, "grade": p.grade, "source": sources.mark(p), "note": note}
 
 
 SOURCED = (
@@ -237,9 +228,7 @@ SOURCED = (
 """Columns of a sheet: every figure of a thing with its source."""
 
 
-def _sheet(
-    rows: Sequence[Mapping[str, object]], first: str, head: tuple[str, ...], foot: Sequence[str]
-) -> Table:
+def _sheet(rows: Sequence[Mapping[str, object]], first: str, head: tuple[str, ...], foot: Sequence[str]) -> Table:
     columns = (Column(first, "figure"), *SOURCED[1:])
     values = [{k: v for k, v in row.items() if k != "text"} for row in rows]
     return Table.of(rows, columns, head, foot, values=values)
@@ -257,9 +246,7 @@ MODELS = (
     Column("layers", "layers", right=True, spare=5, short="layers", scale=0),
     Column("precision", "precision", spare=3, short="precision"),
     Column("weights", "weight_bytes", format_bytes, right=True, short="weights_gb", scale=1e-9),
-    Column(
-        "KV B/token", _cache_bytes, "{:,.0f}".format, right=True, spare=1, short="kv_bytes_per_token", scale=0
-    ),
+    Column("KV B/token", _cache_bytes, "{:,.0f}".format, right=True, spare=1, short="kv_bytes_per_token", scale=0),
     Column("context", "max_context", "{:,}".format, right=True, spare=2, short="max_context", scale=0),
     Column("", "assumptions", short="assumptions"),
 )
@@ -270,15 +257,7 @@ NETWORKS = (
     Column("network", "name", short="name"),
     Column("kind", "family", short="family"),
     Column("parameters", "params", format_count, right=True, short="params_million", scale=1e-6),
-    Column(
-        "GFLOP",
-        "flops",
-        lambda value: format_number(value / 1e9),
-        right=True,
-        spare=1,
-        short="gflop",
-        scale=1e-9,
-    ),
+    Column("GFLOP", "flops", lambda value: format_number(value / 1e9), right=True, spare=1, short="gflop", scale=1e-9),
     Column("of one", "unit", spare=2, short="unit"),
     Column("also called", lambda n: ", ".join(n.names) or None, spare=3, prose=True),
 )
@@ -535,9 +514,7 @@ def runtimes_view(report: RuntimesReport) -> tuple[Table, ...]:
     if not report.media:
         return (serving,)
     # a table of nothing beside one that holds something says nothing
-    media = Table.of(
-        report.media, MEDIA_RUNTIMES, ("for networks without tokens (images, video, speech, ...):",)
-    )
+    media = Table.of(report.media, MEDIA_RUNTIMES, ("for networks without tokens (images, video, speech, ...):",))
     return (serving, media) if report.runtimes else (media,)
 
 
@@ -568,9 +545,7 @@ def runtime_view(runtime: Runtime) -> tuple[Table, Table]:
     head = (f"{runtime.name} {runtime.version} ({runtime.access})", *filter(None, (runtime.note,)), "")
     rows = [{"rule": rule, "source": sources.mark(rule.provenance)} for rule in runtime.rules]
     values = [{c.head.replace(" ", "_"): c.value(row) for c in RULES} for row in rows]
-    matrix = Table.of(
-        rows, RULES, ("support matrix: weight format / activations", ""), sources.notes(), values=values
-    )
+    matrix = Table.of(rows, RULES, ("support matrix: weight format / activations", ""), sources.notes(), values=values)
     return _sheet(policies, "policy", head, ()), matrix
 
 

@@ -199,11 +199,7 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         return "", ""
     share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
-    use = (
-        f"cheaper than {less} above {share:.0%} use"
-        if share is not None
-        else f"dearer than {less} at any use"
-    )
+    use = f"cheaper than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
     always = "always in use" if decision.job_hours is None else "with one such job after another"
     always = always if own.use == 1.0 else f"{own.use:.0%} in use"
     figures = [
@@ -228,9 +224,7 @@ def sells(api: ApiRecord) -> str:
     """What a vendor asks for tokens."""
     cached = "" if api.usd_per_million_cached is None else f", ${api.usd_per_million_cached:g} cached"
     out = f", ${api.usd_per_million_out:g} out" if api.usd_per_million_out else ""
-    return (
-        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}{out} per million tokens"
-    )
+    return f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}{out} per million tokens"
 
 
 def dated(date: str, age_days: int | None) -> str:

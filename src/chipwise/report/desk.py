@@ -99,9 +99,7 @@ class LocalReport(Answer[LocalRecord]):
             foot.append(f"{len(self.models) - len(rows)} more (--all)")
         if self.models:
             foot += _commands(self.models[0].commands)
-            foot += (
-                [f"#1: {self.models[0].precision} {self.models[0].keeps}"] if self.models[0].quality else []
-            )
+            foot += [f"#1: {self.models[0].precision} {self.models[0].keeps}"] if self.models[0].quality else []
         if self.refused:
             named = "; ".join(f"{r.chip.rpartition('/')[2]}: {r.detail}" for r in self.refused[:4])
             rest = len(self.refused) - 4
@@ -196,15 +194,11 @@ def _opens(report: LocalReport) -> str:
         found.setdefault(one.item, []).append(one)
     said = []
     for mine in list(found.values())[:OPENED]:
-        models = ", ".join(
-            f"{one.model.rpartition('/')[2]} at {_speed(one)} tokens/s" for one in mine[:OPENED]
-        )
+        models = ", ".join(f"{one.model.rpartition('/')[2]} at {_speed(one)} tokens/s" for one in mine[:OPENED])
         more = f" and {len(mine) - OPENED} more" if len(mine) > OPENED else ""
         said.append(f"{mine[0].item} (${mine[0].usd:,.0f}) also runs {models}{more}")
     return f" For larger models: {'; '.join(said)}."
 
 
 def _commands(commands: Mapping[str, str]) -> list[str]:
-    return [
-        f"{'#1 ' if i == 0 else '   '}{engine}: {text}" for i, (engine, text) in enumerate(commands.items())
-    ]
+    return [f"{'#1 ' if i == 0 else '   '}{engine}: {text}" for i, (engine, text) in enumerate(commands.items())]

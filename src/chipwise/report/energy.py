@@ -62,12 +62,7 @@ def form_of(chip: Chip, chips: int, system: System | None = None) -> str:
 
 
 def energy_record(
-    powered: Powered,
-    use: Use,
-    chips: int,
-    machines: int,
-    rate: Estimate,
-    tokens: float | None,
+    powered: Powered, use: Use, chips: int, machines: int, rate: Estimate, tokens: float | None
 ) -> EnergyRecord:
     """Power of `chips` in `machines` at `use` that give `rate` tokens per second, and energy per token; per request of
     `tokens`, where there are requests (None: training).

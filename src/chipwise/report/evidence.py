@@ -192,10 +192,7 @@ def shown_view(shown: Shown) -> tuple[Table, ...]:
     fields = [{"field": n, "value": v} for n, v in said.items() if v not in (None, "", ())]
     others = (Column("field", "field"), Column("value", "value", _cell, prose=True))
     foot = (shown.note,) if shown.note else ()
-    return (
-        Table.of(figures, columns, (_headline(shown), "")),
-        Table.of(fields, others, (), (*foot, NOTICE)),
-    )
+    return (Table.of(figures, columns, (_headline(shown), "")), Table.of(fields, others, (), (*foot, NOTICE)))
 
 
 def _times(value: object, scale: float) -> object:
@@ -222,9 +219,7 @@ def _headline(shown: Shown) -> str:
     t = shown.training
     if t is not None:
         where = f"{t.system} ({t.chips}x {t.accelerator})"
-        return (
-            f"{t.id}: MLPerf Training {t.round}, closed division: {t.benchmark}, by {t.submitter} on {where}"
-        )
+        return f"{t.id}: MLPerf Training {t.round}, closed division: {t.benchmark}, by {t.submitter} on {where}"
     i = shown.item
     return "" if i is None else f"{i.id}: {_what(i)}, from {i.file or i.format}"
 
@@ -239,11 +234,7 @@ MATCHES = (
 )
 """What is said of a result that was matched to a plan."""
 
-WHY = (
-    Column("axis", "axis"),
-    Column("mark", "mark"),
-    Column("why", "reason", prose=True),
-)
+WHY = (Column("axis", "axis"), Column("mark", "mark"), Column("why", "reason", prose=True))
 """One of the eight axes of a match."""
 
 
@@ -318,21 +309,9 @@ def _figure(item: Item) -> str:
 def _match_values(place: int, m: Match) -> dict[str, object]:
     """A match as numbers and words, one to a cell."""
     i = m.item
-    what = {
-        "benchmark": i.benchmark or i.model,
-        "chip": i.chip or i.part,
-        "chips": i.chips,
-        "round": _when(i),
-    }
+    what = {"benchmark": i.benchmark or i.model, "chip": i.chip or i.part, "chips": i.chips, "round": _when(i)}
     axes = {a.name: a.mark for a in m.axes}
-    return {
-        "rank": place,
-        "id": i.id,
-        **what,
-        "tokens_per_s": i.tokens_per_s,
-        "axes": axes,
-        "verdict": m.verdict,
-    }
+    return {"rank": place, "id": i.id, **what, "tokens_per_s": i.tokens_per_s, "axes": axes, "verdict": m.verdict}
 
 
 def match_words(match: Match) -> str:
@@ -411,18 +390,12 @@ def import_view(report: ImportReport) -> Table:
         if missing := sum(not getattr(item, name) for item in own):
             foot.append(f"{missing} name no {name} and correct no estimate: import them again with --{name}")
     values = [
-        {"file": f.file, "format": f.format, "results": len(f.items), "left_out": f.skipped}
-        for f in report.files
+        {"file": f.file, "format": f.format, "results": len(f.items), "left_out": f.skipped} for f in report.files
     ]
     return Table.of(report.files, IMPORTED, (), foot, values=values)
 
 
-APART = (
-    Column("model", "model"),
-    Column("chip", "chip"),
-    Column("file", "file"),
-    Column("why", "why", prose=True),
-)
+APART = (Column("model", "model"), Column("chip", "chip"), Column("file", "file"), Column("why", "why", prose=True))
 """What is said of a result that cannot be."""
 LEFT = 5  # reasons that are shown
 
@@ -451,9 +424,7 @@ def _anchor_lines(report: MatchReport) -> list[str]:
     if a.used:
         rows = "1 measured row suggests" if len(a.used) == 1 else f"{len(a.used)} measured rows suggest"
         low, high = report.interval or (a.value, a.value)
-        beyond = (
-            "" if low <= a.value <= high else ", outside the interval, so measure before you rely on either"
-        )
+        beyond = "" if low <= a.value <= high else ", outside the interval, so measure before you rely on either"
         lines.append(
             f"{rows} {a.value:,.0f} ({a.value / a.model - 1.0:+.0%}, weighted {a.weight:.0%}){beyond}; the prediction "
             "itself is not changed"

@@ -8,14 +8,7 @@ from typing import ClassVar
 
 from chipwise.errors import InfeasibleError
 from chipwise.report.answer import Answer
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    LayoutRecord,
-    MemoryRecord,
-    ModelRecord,
-    PartRecord,
-    RefusalRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, LayoutRecord, MemoryRecord, ModelRecord, PartRecord, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_seconds
 from chipwise.values import dataclass
@@ -86,9 +79,7 @@ class FitReport(Answer[FitRecord]):
     def failure(self) -> InfeasibleError | None:
         """That nothing could be sized, or that nothing holds it."""
         if not self.fits:
-            return InfeasibleError(
-                f"{self.model.name}: nothing was sized", "the answer says why", answered=True
-            )
+            return InfeasibleError(f"{self.model.name}: nothing was sized", "the answer says why", answered=True)
         if any(f.verdict != "no" for f in self.fits):
             return None
         hint = "fewer tokens (--context), a narrower --precision or more chips"

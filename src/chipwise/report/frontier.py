@@ -8,14 +8,7 @@ from typing import ClassVar
 from chipwise.report import figures
 from chipwise.report.answer import Answer
 from chipwise.report.plans import PlanRecord
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    Figure,
-    ModelRecord,
-    Quantified,
-    RefusalRecord,
-    WorkloadRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, Quantified, RefusalRecord, WorkloadRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
 from chipwise.values import dataclass
@@ -124,11 +117,7 @@ POINTS = (
 MEASURED = (
     Column("measured on", lambda m: f"{m.chips}x {m.chip}"),
     Column("model", "model", prose=True),
-    Column(
-        "tok/s/user",
-        lambda m: f"{'>= ' if m.least else ''}{format_number(m.tokens_per_s_per_user)}",
-        right=True,
-    ),
+    Column("tok/s/user", lambda m: f"{'>= ' if m.least else ''}{format_number(m.tokens_per_s_per_user)}", right=True),
     Column("tok/s/chip", "tokens_per_s_per_chip", format_number, right=True),
     Column("of predicted", "ratio", lambda r: f"{r:.0%}", right=True, spare=1),
     Column("precision", "precision", spare=1),

@@ -227,9 +227,7 @@ AMDAHL = (
     Column("", "faster"),
     Column("CPU wins from serial share", "crossover_fraction", "{:.3%}".format, right=True),
     Column(
-        "or below operations",
-        lambda r: "never" if r.least_work is None else format_number(r.least_work),
-        right=True,
+        "or below operations", lambda r: "never" if r.least_work is None else format_number(r.least_work), right=True
     ),
     Column("one thread", "serial_ratio", "{:.3f}x".format, right=True, spare=2),
     Column("all threads", "parallel_ratio", lambda v: f"{format_number(v)}x", right=True, spare=1),

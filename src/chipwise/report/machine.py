@@ -80,9 +80,7 @@ def _next(report: DeviceReport) -> str:
         return f"next: chipwise plan meta-llama/Llama-3.1-8B --have {report.have}"
     for machine in report.machines:
         if machine.ambiguous:
-            return (
-                f"next: name the chip, e.g. chipwise plan MODEL --have {machine.count}x{machine.ambiguous[0]}"
-            )
+            return f"next: name the chip, e.g. chipwise plan MODEL --have {machine.count}x{machine.ambiguous[0]}"
     for machine in report.machines:
         named = machine.chip or (machine.nearest[0] if machine.nearest else None)
         if named:

@@ -83,9 +83,7 @@ def probe_view(report: ProbeReport) -> Table:
             f"{len(report.unseen)} shapes that these numbers had not seen are predicted {report.error:.0%} off (median)"
         )
         if report.error > UNSURE:
-            head.append(
-                "too far off to rely on: measure with a longer --budget, and with nothing else running here"
-            )
+            head.append("too far off to rely on: measure with a longer --budget, and with nothing else running here")
     if not report.whole:
         head.append("cut short: what was timed by then is used")
     foot = [
@@ -146,12 +144,7 @@ OPERATORS = (
     Column("calls", "calls", right=True),
     Column("predicted", "predicted_s", format_seconds, right=True),
     Column("measured", "measured_s", format_seconds, right=True),
-    Column(
-        "ratio",
-        lambda o: o.predicted_s / o.measured_s if o.measured_s else None,
-        lambda v: f"{v:.2f}",
-        right=True,
-    ),
+    Column("ratio", lambda o: o.predicted_s / o.measured_s if o.measured_s else None, lambda v: f"{v:.2f}", right=True),
 )
 SHOWN = 12
 NOTICED = 1.05
@@ -167,11 +160,7 @@ def model_view(report: ModelRun) -> tuple[Table, ...]:
             f"{report.module}, {p.name}: {format_seconds(p.predicted_s)} predicted, {format_seconds(p.measured_s)} "
             f"measured ({off}), {report.software} on {report.device}, {report.threads} threads",
             f"tensors at most: {format_bytes(p.predicted_peak_bytes)} predicted"
-            + (
-                f", {format_bytes(p.measured_peak_bytes)} measured"
-                if p.measured_peak_bytes
-                else ", not measured here"
-            ),
+            + (f", {format_bytes(p.measured_peak_bytes)} measured" if p.measured_peak_bytes else ", not measured here"),
         ]
         if p.process_peak_bytes:
             head.append(

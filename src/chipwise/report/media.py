@@ -40,13 +40,7 @@ from chipwise.report.plan import (
     steadier,
     taken,
 )
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    Figure,
-    JobRecord,
-    Quantified,
-    RefusalRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, Figure, JobRecord, Quantified, RefusalRecord
 from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import Column, Table
 from chipwise.search.space import By
@@ -445,11 +439,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     paid = report.decision if report.kept else None
     return (
-        *(
-            decided(paid, next(iter(report.apis), None), chips, hour)
-            if paid
-            else (f"{start}{at(chips, hour)}",)
-        ),
+        *(decided(paid, next(iter(report.apis), None), chips, hour) if paid else (f"{start}{at(chips, hour)}",)),
         _does(report, p),
         *follows(report.plans),
         founded(p, p.latency_s.basis),
@@ -714,9 +704,7 @@ def _parts_tables(p: MediaPlan) -> tuple[Table, ...]:
     if not _timed(p):
         return (memory,)
     seconds = [
-        {"part": name, "seconds": value, "share": value / p.latency_s.mid}
-        for name, value in p.stages.items()
-        if value
+        {"part": name, "seconds": value, "share": value / p.latency_s.mid} for name, value in p.stages.items() if value
     ]
     return Table.of(seconds, PARTS, ("time by part of the model", "")), memory
 

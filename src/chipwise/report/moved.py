@@ -52,9 +52,7 @@ class MovedReport(PlanReport):
     needs: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, report: PlanReport, before: PlanRecord | None, stays: str, there: tuple[int, int]
-    ) -> MovedReport:
+    def of(cls, report: PlanReport, before: PlanRecord | None, stays: str, there: tuple[int, int]) -> MovedReport:
         """The answer for other chips with the plan of those that one has, `there` being how many of both there are (0:
         as many as the plan takes); of them a plan takes what its load needs."""
         after = report.plans[0]

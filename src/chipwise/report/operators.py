@@ -8,14 +8,7 @@ from typing import ClassVar
 from chipwise.report import figures
 from chipwise.report.answer import Answer
 from chipwise.report.plans import PlanRecord
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    Figure,
-    ModelRecord,
-    Quantified,
-    TailRecord,
-    WorkloadRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, Quantified, TailRecord, WorkloadRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
 from chipwise.values import dataclass

@@ -157,11 +157,7 @@ def steadier(plans: Sequence[P], keeps: Callable[[P], bool]) -> tuple[str, P] | 
     if price is None or not (price.sellers == 1 or price.provider in MARKETPLACES):
         return None
     found = next(
-        (
-            p
-            for p in plans
-            if p.price and p.price.sellers > 1 and p.price.provider not in MARKETPLACES and keeps(p)
-        ),
+        (p for p in plans if p.price and p.price.sellers > 1 and p.price.provider not in MARKETPLACES and keeps(p)),
         None,
     )
     words = "Outside marketplaces" if price.provider in MARKETPLACES else "From several providers"
@@ -302,15 +298,11 @@ def chance_percent(chance: float) -> int:
     return min(int(100.0 * chance + 0.2), 99)
 
 
-def day_words(
-    rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6), follows: bool = True
-) -> str:
+def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6), follows: bool = True) -> str:
     """A day of the plan of that rank, with dollars `per` so many tokens or samples where they are `paid`; `follows`:
     with what it would cost by formulas alone if replicas followed it."""
     unit, amount = per
-    usd, scaled = (
-        format_number(each * amount / 1e6) for each in (d.usd_per_m_tokens, d.scaled_usd_per_m_tokens)
-    )
+    usd, scaled = (format_number(each * amount / 1e6) for each in (d.usd_per_m_tokens, d.scaled_usd_per_m_tokens))
     requests = f"{d.requests_per_day:,.0f} request" + ("" if round(d.requests_per_day) == 1 else "s")
     text = f"day of #{rank}: {requests}, used {d.mean_utilisation:.0%} on average"
     text += f" and {d.peak_utilisation:.0%} at the peak"
@@ -393,9 +385,7 @@ def front_words(plans: Sequence[Any], what: str, shown: Container[int] | None = 
 
 RANK = Column("#", "rank", right=True, short="rank")
 CHIP = Column("", "chip", short="chip")
-USD_PER_H = Column(
-    "$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"
-)
+USD_PER_H = Column("$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h")
 DONE_IN = Column("done in", hours_of, in_hours, right=True, short="hours")
 TOTAL_USD = Column("$ total", usd_of, figures.number, right=True, short="usd")
 """Columns that tables of plans have in common."""

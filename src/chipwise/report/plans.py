@@ -69,9 +69,7 @@ SHOWN = 10
 MORE = 8  # plans not shown that are named
 NAMED = 3  # plans whose nearest published result is spelt out
 QUANTILES = ("p50", "p95", "p99")
-FEEDING = (
-    " (filling the tiles of products takes longer than multiplying them, as with few rows for each expert)"
-)
+FEEDING = " (filling the tiles of products takes longer than multiplying them, as with few rows for each expert)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +318,7 @@ def _per_request(p: PlanRecord) -> Figure | None:
     if p.price is None or p.tpot_s is not None:
         return None
     rate, price, scale = p.tokens_per_s, p.price, 1000.0 / 3600.0
-    mid, low, high = (
-        scale * usd for usd in (price.mid / rate.mid, price.low / rate.high, price.high / rate.low)
-    )
+    mid, low, high = (scale * usd for usd in (price.mid / rate.mid, price.low / rate.high, price.high / rate.low))
     return Figure(mid, low, high, rate.basis, rate.provisional)
 
 
@@ -405,9 +401,7 @@ PLANS = (
 )  # fmt: skip
 """What is said of a plan, most important first where a line is short."""
 
-ONE_TOKEN = (
-    "answers of one token: nothing is decoded, so there is no TPOT, no batch and no price of output tokens"
-)
+ONE_TOKEN = "answers of one token: nothing is decoded, so there is no TPOT, no batch and no price of output tokens"
 
 
 def _columns(report: PlanReport) -> list[Column]:
@@ -424,9 +418,7 @@ def _columns(report: PlanReport) -> list[Column]:
         return 2 if per_token and c.head == "$/h" else c.spare
 
     return [
-        replace(c, head="" if c.head in hidden else c.head, spare=spare(c))
-        for c in PLANS
-        if c.head not in left_out
+        replace(c, head="" if c.head in hidden else c.head, spare=spare(c)) for c in PLANS if c.head not in left_out
     ]
 
 
@@ -454,9 +446,7 @@ def _hidden(report: PlanReport, *, per_token: bool) -> set[str]:
 
 def plan_view(report: PlanReport, command: str = "", *, everything: bool = False) -> Table:
     """The ranked plans under the verdict. `command` looks into the first, for the last line."""
-    plans = (
-        report.plans if everything else [p for p in report.plans if p.price or not _priced(report)][:SHOWN]
-    )
+    plans = report.plans if everything else [p for p in report.plans if p.price or not _priced(report)][:SHOWN]
     columns = _columns(report)
     head = (report.model.line, "", *report.verdict(), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
@@ -477,14 +467,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         openings = (f"{missed}{works}. Nearest: {what}",)
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    return (
-        *openings,
-        _does(report),
-        *follows(report.plans),
-        found,
-        *_certainty(report),
-        *_alternatives(report),
-    )
+    return (*openings, _does(report), *follows(report.plans), found, *_certainty(report), *_alternatives(report))
 
 
 ARRANGED = "--disaggregate"
@@ -564,11 +547,7 @@ def _does(report: PlanReport) -> str:
         carrying = first.replicas - first.spare
         # where one replica fewer would take more than is allowed, that decides their number
         one_less = first.load * carrying / max(carrying - 1, 1)
-        said += (
-            f" (limit: --utilisation {w.utilisation:.0%})"
-            if carrying > 1 and one_less > w.utilisation
-            else ""
-        )
+        said += f" (limit: --utilisation {w.utilisation:.0%})" if carrying > 1 and one_less > w.utilisation else ""
     return f"{said}."
 
 
@@ -582,9 +561,7 @@ def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
         return ""
     said = " and ".join(named)
     return (
-        f". Targets: {said}"
-        if first.chance is None
-        else f". {said[0].upper()}{said[1:]}: met {_surely(first.chance)}"
+        f". Targets: {said}" if first.chance is None else f". {said[0].upper()}{said[1:]}: met {_surely(first.chance)}"
     )
 
 
@@ -638,11 +615,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     """What it costs that the first plan is not the cheapest, and why it is first."""
     pairs = (
         (least.pace.basis == "modelled", first.pace.basis == "modelled", "has not been measured"),
-        (
-            bool(least.price and least.price.stale),
-            bool(first.price and first.price.stale),
-            "has an old price",
-        ),
+        (bool(least.price and least.price.stale), bool(first.price and first.price.stale), "has an old price"),
         (least.layout.pp > 1, first.layout.pp > 1, "runs in pipeline stages"),
         (least.converted, first.converted, "converts the weights"),
     )
@@ -655,9 +628,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     elif not why and least.pace.mid > first.pace.mid * preferences().tie:
         why = ["is slower"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
-    cost = (
-        f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
-    )
+    cost = f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
     return f"Cheapest: {least.machines} {least.precision}{cost}{reason}."
 
 
@@ -719,9 +690,7 @@ def _of_first(report: PlanReport) -> list[str]:
 def _briefly(report: PlanReport) -> list[str]:
     """What would make the first plan cheaper, in a line; and an API that was not named above."""
     saves = [f"{lever.saves:.0%} with {lever.options}" for lever in report.levers]
-    said = (
-        [f"cheaper{_each(report)} than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
-    )
+    said = [f"cheaper{_each(report)} than #1 by {', '.join(saves)} (--all: what each asks for)"] if saves else []
     return said if _called(report) else [*said, *_apis(report)]
 
 
@@ -824,11 +793,7 @@ def _hosts(p: PlanRecord) -> list[str]:
         return [
             f"hosts of #1: {p.hosts}; each replica stays inside one, so the network between them sees requests only"
         ]
-    speed = (
-        ""
-        if p.network_bytes_per_s is None
-        else f" at {format_number(p.network_bytes_per_s * 8e-9)} Gb/s a chip"
-    )
+    speed = "" if p.network_bytes_per_s is None else f" at {format_number(p.network_bytes_per_s * 8e-9)} Gb/s a chip"
     return [
         f"hosts of #1: {p.hosts}; each replica spans {p.replica_hosts}, with the network between them calculated{speed}"
     ]
@@ -878,12 +843,7 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
     head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.label})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
-    return (
-        _figures_view(plan),
-        times,
-        *parts,
-        memory_view(plan.memory, plan.layout.label, plan.runtime),
-    )
+    return (_figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime))
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
@@ -929,11 +889,7 @@ DEFINED = (
     ("usd_per_million_in", "$/M tokens in", "share of the cost spent on prefill"),
     ("usd_per_million_out", "$/M tokens out", "share of the cost spent on decoding"),
     ("energy.joules_per_token", "J per token", "chips alone, per output token"),
-    (
-        "energy.joules_per_token_wall",
-        "J per token, wall",
-        "with hosts, fans and power supplies, without cooling",
-    ),
+    ("energy.joules_per_token_wall", "J per token, wall", "with hosts, fans and power supplies, without cooling"),
     ("energy.chip_w", "W per chip", "on average"),
     ("energy.wall_w", "W at the wall", "whole machines, without cooling"),
 )
@@ -954,17 +910,10 @@ def _figures_view(p: PlanRecord) -> Table:
         n = p.nearest
         foot.append(f"closest published result: {n.label}, {n.tokens_per_s:,.0f} tokens/s: {n.verdict}")
         if n.weight:
-            foot.append(
-                f"adjusted for it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
-            )
-    title = (
-        f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {count_words(p.concurrency)} in flight"
-    )
+            foot.append(f"adjusted for it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s")
+    title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {count_words(p.concurrency)} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
-    values = [
-        {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
-        for r in rows
-    ]
+    values = [{k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)} for r in rows]
     return Table.of(rows, FIGURES, (title, ""), foot, values=values)
 
 
@@ -984,10 +933,7 @@ def _figure(p: PlanRecord, field: str, label: str, means: str) -> dict[str, obje
     ends = f"{write(value.low)} - {write(value.high)}"
     row |= {"mid": value.mid, "low": value.low, "high": value.high, "basis": value.basis, **tails}
     asked = field in ("tokens_per_s", "tokens_per_s_per_chip") and value.low == value.high
-    return row | {
-        "shown": write(value.mid),
-        **({"interval": "as asked", "basis": ""} if asked else {"interval": ends}),
-    }
+    return row | {"shown": write(value.mid), **({"interval": "as asked", "basis": ""} if asked else {"interval": ends})}
 
 
 def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:
@@ -1018,9 +964,7 @@ def _spare(p: PlanRecord) -> list[str]:
     u = p.up
     if u is None:
         return []
-    said = (
-        f"enough replicas for the load are up {u.share:.2%} of the time, {u.without:.2%} without spare ones"
-    )
+    said = f"enough replicas for the load are up {u.share:.2%} of the time, {u.without:.2%} without spare ones"
     return [
         f"spare of #{p.rank}: {said} (a chip fails every {u.chip_mtbf_h:,.0f} h and its host is back after "
         f"{u.repair_h:g} h, as in {u.fleet})"
@@ -1074,9 +1018,7 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
     if w.deadline_s:
         asked.append(f"done in {duration_words(w.deadline_s)}")
     if w.max_usd:
-        asked.append(
-            f"for at most ${format_number(w.max_usd)} even where it takes as long as the interval says"
-        )
+        asked.append(f"for at most ${format_number(w.max_usd)} even where it takes as long as the interval says")
     return tuple(asked)
 
 
@@ -1094,11 +1036,7 @@ def _ranked(report: PlanReport) -> str:
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
     kept = f"plans that meet {what} with {w.confidence:.0%} probability, then " if what else ""
     unpriced = (
-        ""
-        if report.owned
-        else "; chips without a price are listed separately"
-        if priced
-        else "; no price is known"
+        "" if report.owned else "; chips without a price are listed separately" if priced else "; no price is known"
     )
     best = f"the cheapest ({by})" if sized or priced else "most requests per second"
     return (

@@ -320,9 +320,7 @@ class PortfolioReport(Answer[PlacementRecord]):
         if len(self.slices) > 1:
             tables.append(Table.of(self.slices, SLICES, ("", "By the hour:")))
         if self.simulated:
-            tables.append(
-                Table.of(self.simulated, SIMULATED, ("", "Through time, in the worst hour:"), still)
-            )
+            tables.append(Table.of(self.simulated, SIMULATED, ("", "Through time, in the worst hour:"), still))
         supplies = [s for s in self.supplies if s.kind != API]
         return (*tables, Table.of(supplies, SUPPLIES, ("", "Supplies:"))) if supplies else tuple(tables)
 
@@ -494,9 +492,7 @@ def _cost(report: PortfolioReport) -> str:
     words = {OWN: "for power of owned machines", RENT: "for rented chips", API: "for tokens of APIs"}
     usd = {kind: sum(p.usd_per_day for p in report.placements if p.kind == kind) for kind in words}
     parts = [f"{_month(report, usd[kind])} {said}" for kind, said in words.items() if usd[kind] > CENT]
-    cost = (
-        f" for {_month(report, report.fleet.usd_per_day)} a month" if parts else " on machines that you own"
-    )
+    cost = f" for {_month(report, report.fleet.usd_per_day)} a month" if parts else " on machines that you own"
     return f"{count} placed{cost}{': ' + ', '.join(parts) if len(parts) > 1 else ''}."
 
 

@@ -128,9 +128,7 @@ class ModelRecord:
     @property
     def words(self) -> tuple[str, ...]:
         """Name, parameters, weights and what is outside the main stack, what a token adds to the cache."""
-        active = (
-            "" if self.active_params > 0.8 * self.params else f" ({format_count(self.active_params)} active)"
-        )
+        active = "" if self.active_params > 0.8 * self.params else f" ({format_count(self.active_params)} active)"
         others = "".join(f" + {name} {format_bytes(size)}" for name, size in self.beside_bytes.items())
         weights = f"{self.precision} {format_bytes(self.weight_bytes)}{others}"
         cache = f"KV {self.kv_bytes_per_token:,.0f} B/token"

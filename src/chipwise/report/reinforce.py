@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from chipwise.report.plan import CHIP, RANK, Plan, Ranking
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    Figure,
-    ModelRecord,
-    RefusalRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.report.training import TrainLayoutRecord, duration
 from chipwise.units import format_count, format_seconds

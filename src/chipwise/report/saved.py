@@ -29,9 +29,7 @@ FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
 SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/", "workload/data/")
 HOW = Sentence(
-    "the JSON of an answer with its question: ",
-    CommandText("plan MODEL --save FILE"),
-    ", the page and /v1 write one",
+    "the JSON of an answer with its question: ", CommandText("plan MODEL --save FILE"), ", the page and /v1 write one"
 )
 
 
@@ -122,16 +120,7 @@ def saved_in(document: Mapping[str, Any], path: str) -> Saved:
             version=str(document["chipwise"]),
             made_with={str(name): str(version) for name, version in document.get("made_with", {}).items()},
         )
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        EOFError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ):
+    except (KeyError, TypeError, ValueError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise UsageError(f"{path}: a damaged saved answer", HOW) from None
     if digest(tables) != document.get("catalogue"):
         raise UsageError(f"{path}: its tables were changed after it was saved", "save it again")

@@ -8,14 +8,7 @@ from typing import Any, ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    Figure,
-    ModelRecord,
-    NetworkRecord,
-    Quantified,
-    WorkloadRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, NetworkRecord, Quantified, WorkloadRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import duration_words, format_bytes, format_number, format_seconds
 from chipwise.values import dataclass
@@ -116,9 +109,7 @@ class FollowingRecord:
         for name in ("times", "fixed_times"):
             found[name] = BoundedTimes(**found[name]) if found.get(name) else None
         closed = found.get("closed")
-        found["closed"] = (
-            ClosedPolicy(**{**closed, "times": BoundedTimes(**closed["times"])}) if closed else None
-        )
+        found["closed"] = ClosedPolicy(**{**closed, "times": BoundedTimes(**closed["times"])}) if closed else None
         return cls(**found)
 
     @property
@@ -256,10 +247,7 @@ class BelowRecord:
     @property
     def words(self) -> tuple[str, ...]:
         """Times, hits and worth, a line each."""
-        shares = [
-            f"{self.hit_rate:.1%} on the chips",
-            *(f"{t.hit_rate:.1%} from {t.tier}" for t in self.tiers),
-        ]
+        shares = [f"{self.hit_rate:.1%} on the chips", *(f"{t.hit_rate:.1%} from {t.tier}" for t in self.tiers)]
         p50, p99, without_p50, without_p99 = (
             format_seconds(s)
             for s in (self.ttft_p50_s, self.ttft_p99_s, self.ttft_p50_without_s, self.ttft_p99_without_s)
@@ -351,14 +339,10 @@ class SimulationReport(Answer[TimeRow]):
         ]
         rate = f"{rate_words(s.requests_per_s, 'requests')}"
         rate += f", {format_number(s.tokens_per_s.mid)} output tokens/s" if s.tokens_per_s else ""
-        foot.append(
-            f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time"
-        )
+        foot.append(f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time")
         if s.in_flight:
             drained = duration_words(s.drained_s)
-            foot.append(
-                f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended"
-            )
+            foot.append(f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended")
         foot += [f"scaling: {s.scaling.words}; {s.scaling.started} were started"] if s.scaling else []
         foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
         foot += [f"{s.preemptions:,} requests were preempted"] if s.preemptions else []
@@ -367,10 +351,7 @@ class SimulationReport(Answer[TimeRow]):
         return (
             Table.of(self.times, TIMES, tuple(head), (*foot, *s.below.words)),
             Table.of(
-                s.below.by_capacity,
-                CAPACITIES,
-                ("", "hits by capacity, one cache for all requests:"),
-                self.assumptions,
+                s.below.by_capacity, CAPACITIES, ("", "hits by capacity, one cache for all requests:"), self.assumptions
             ),
         )
 

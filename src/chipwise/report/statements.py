@@ -88,10 +88,7 @@ STATEMENTS = (
 )
 """What is said of a statement in a list."""
 
-FIGURES = (
-    Column("figure", "what", prose=True),
-    Column("value", "with_unit", right=True),
-)
+FIGURES = (Column("figure", "what", prose=True), Column("value", "with_unit", right=True))
 """A figure behind a verdict."""
 
 

@@ -90,9 +90,7 @@ class SweepReport(Answer[SweepCell]):
             more = len(self.front) - len(shown)
             notes = [f"{more} more cells of the front are in the report"] if more else []
             names, figures = shown[0].asked, (*self.least, *self.most)
-            better = ", ".join(
-                (*(f"less {short(n)}" for n in self.least), *(f"more {short(n)}" for n in self.most))
-            )
+            better = ", ".join((*(f"less {short(n)}" for n in self.least), *(f"more {short(n)}" for n in self.most)))
             columns = (
                 Column("cell", "cell", lambda n: f"{n:,}", right=True),
                 *(Column(name, _asked(name), prose=True) for name in names),

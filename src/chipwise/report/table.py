@@ -113,9 +113,7 @@ class Table:
         for dashes."""
         if len(self.rows) < FEW:
             return self
-        alike = {
-            i: cells[0] for i, cells in enumerate(zip(*self.rows, strict=True)) if i and len(set(cells)) == 1
-        }
+        alike = {i: cells[0] for i, cells in enumerate(zip(*self.rows, strict=True)) if i and len(set(cells)) == 1}
         kept = [i for i in range(len(self.columns)) if i not in alike]
         said = ", ".join(f"{self.columns[i]} {text}" for i, text in alike.items() if text != DASH)
         return replace(
@@ -185,9 +183,7 @@ class Table:
         )
         rows = "\n".join(
             "<tr>"
-            + "".join(
-                cell(n, t, first=i == 0) for i, (n, t) in enumerate(zip(self.columns, row, strict=True))
-            )
+            + "".join(cell(n, t, first=i == 0) for i, (n, t) in enumerate(zip(self.columns, row, strict=True)))
             + "</tr>"
             for row in self.rows
         )

@@ -35,9 +35,7 @@ def width_of() -> int:
 
 def takes_bold(out: IO[str]) -> bool:
     """Whether `out` is a terminal that shows bold letters, and nobody has asked for plain ones (no-color.org)."""
-    return (
-        out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
-    )
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def tell(text: str) -> None:
@@ -215,8 +213,7 @@ def _blocks(table: Grid, width: int, *, bold: bool) -> list[str]:
     """A block for every row: what it is, then the other columns by name, each at the same place in every block."""
     lead = _lead(table)
     named = [
-        [f"{name} {row[i]}".strip() if row[i] else "" for row in table.rows]
-        for i, name in enumerate(table.columns)
+        [f"{name} {row[i]}".strip() if row[i] else "" for row in table.rows] for i, name in enumerate(table.columns)
     ][lead:]
     slots = [max((_length(text) for text in texts), default=0) for texts in named]
     found = []

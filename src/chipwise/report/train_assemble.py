@@ -232,9 +232,7 @@ def _run_record(running: Running, at: Point, days: float) -> RunRecord:
     )
 
 
-def _energy(
-    case: TrainCase, powered: Powered, chips: int, hfu: float, parts: Mapping[str, float]
-) -> EnergyRecord:
+def _energy(case: TrainCase, powered: Powered, chips: int, hfu: float, parts: Mapping[str, float]) -> EnergyRecord:
     """Power of a step and joules per token: operations over peak, and of the time that waits for memory all of its
     bandwidth."""
     use = Use(min(parts["memory"] + parts["optimiser"], 1.0), min(hfu, 1.0))

@@ -46,10 +46,7 @@ def shares(job: TrainJob, at: Point) -> dict[str, float]:
     exposed = float(at.time.exposed_s)
     saved = exposed - float(replace(job, cluster=faster).step(at.spread, at.operators).exposed_s)
     across = min(max(saved, 0.0) * (1.0 + STEP) / STEP, exposed)
-    found = {
-        name: sum(float(getattr(at.time, part)) for part in parts) / at.seconds
-        for name, parts in CAUSES.items()
-    }
+    found = {name: sum(float(getattr(at.time, part)) for part in parts) / at.seconds for name, parts in CAUSES.items()}
     found["fabric"], found["network"] = (exposed - across) / at.seconds, across / at.seconds
     order = ("compute", "memory", "host", "fabric", "network", "bubble", "optimiser", "stragglers")
     return {name: found[name] for name in order}
@@ -137,9 +134,7 @@ def _other_tp(job: TrainJob, at: Point, other: TrainSpread) -> str:
 def _gain(job: TrainJob, at: Point, resource: str) -> float:
     """Relative gain of tokens/s where there is 10 % more of a resource."""
     figure = RESOURCES[resource]
-    cluster = (
-        replace(job.cluster, **{figure: FASTER * getattr(job.cluster, figure)}) if figure else job.cluster
-    )
+    cluster = replace(job.cluster, **{figure: FASTER * getattr(job.cluster, figure)}) if figure else job.cluster
     more = replace(job, cluster=cluster)
     if resource in ALONE:
         took = replace(more, kernels=job.kernels.faster(**{resource: FASTER})).step(at.spread)

@@ -10,13 +10,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.trainer import get_trainer
 from chipwise.predict.training.objective import NEXT
 from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent, front_words
-from chipwise.report.records import (
-    SCHEMA_VERSION,
-    Figure,
-    ModelRecord,
-    PriceRecord,
-    RefusalRecord,
-)
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, PriceRecord, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 from chipwise.values import dataclass
@@ -30,11 +24,7 @@ HALF = 0.5  # of a step
 OVERHEADS = ("host", "fabric", "network", "bubble", "optimiser", "stragglers")  # all but compute and memory
 ABOVE = 1.005  # efficiency that is printed as more than 100 %
 # What a layout does for want of memory, by its word in the label.
-SPARED = {
-    "recompute": "recompute",
-    "optimiser in host": "keep the optimiser in host memory",
-    "fsdp": "shard weights",
-}
+SPARED = {"recompute": "recompute", "optimiser in host": "keep the optimiser in host memory", "fsdp": "shard weights"}
 SHARDING = ("none", "zero-1", "zero-2", "fsdp")  # by stage of ZeRO
 
 
@@ -345,9 +335,7 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
     if p.policy:
         yield f"It keeps {p.policy} (--memory sets it){_otherwise(p)}."
-    sure = (
-        "a trainer and chip that were measured" if p.measured else "nobody measured this trainer on this chip"
-    )
+    sure = "a trainer and chip that were measured" if p.measured else "nobody measured this trainer on this chip"
     price = "" if p.price is None else _age(p.price)
     tested = "; no measurement tests the interval, which is provisional" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
@@ -487,9 +475,7 @@ def _bases(report: TrainReport, chip: str) -> list[str]:
         above = [s for s in rest if s.efficiency >= ABOVE]
         text = f"{chip}, {kind}: efficiency against {first.chips:,} chips"
         if above:
-            spared = [
-                name for sign, name in SPARED.items() if sign in first.label and sign not in above[0].label
-            ]
+            spared = [name for sign, name in SPARED.items() if sign in first.label and sign not in above[0].label]
             needs = f"{first.chips:,} {' and '.join(spared)}, more need not"
             text += f"; above 100%: {needs if spared else 'more have room for a faster layout'}"
         lines.append(text)
@@ -506,9 +492,7 @@ def _ranking(report: TrainReport, shown: Sequence[TrainPlanRecord]) -> list[str]
     return said
 
 
-def _footnotes(
-    report: TrainReport, shown: Sequence[TrainPlanRecord], command: str, *, everything: bool
-) -> list[str]:
+def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: str, *, everything: bool) -> list[str]:
     """The lines, top to bottom: what the first plan does and what it rests on; on request how plans were ranked, its
     memory, its checkpoints, and where scaling ends. `command` shows the first plan alone."""
     first = report.plans[0]
@@ -548,20 +532,10 @@ WHY, ASSUMED = 2, 4
 def _legend(plans: Sequence[TrainPlanRecord]) -> str:
     """The signs of the table in words."""
     layouts = [p.layout for p in plans]
-    names = {
-        "tp": "tensor",
-        "pp": "pipeline",
-        "vp": "virtual stages",
-        "cp": "context",
-        "ep": "experts",
-        "dp": "data",
-    }
+    names = {"tp": "tensor", "pp": "pipeline", "vp": "virtual stages", "cp": "context", "ep": "experts", "dp": "data"}
     used = [f"{k} {what}" for k, what in names.items() if any(getattr(at, k) > 1 for at in layouts)]
     signs = [f"parallelism: {', '.join(used)}"] if used else []
-    signs += [
-        "b: sequences per micro-batch",
-        "mid [low-high] is an 80 % interval, of $ with the range of prices",
-    ]
+    signs += ["b: sequences per micro-batch", "mid [low-high] is an 80 % interval, of $ with the range of prices"]
     if any(p.verdict == "tight" for p in plans):
         signs.append(f"tight: more memory than is aimed at: {_room()}")
     return f"how to read: {'; '.join(signs)}"
@@ -591,11 +565,7 @@ def _outcome(p: TrainPlanRecord) -> str:
         else "without a checkpoint before its end"
     )
     ends = f" [{p.run.progress_low:.1%}-{p.run.progress_high:.1%}]" if p.run else ""
-    ends = (
-        ""
-        if len({f"{x:.1%}" for x in (p.run.progress_low, p.run.progress_high)} if p.run else ()) == 1
-        else ends
-    )
+    ends = "" if len({f"{x:.1%}" for x in (p.run.progress_low, p.run.progress_high)} if p.run else ()) == 1 else ends
     parts = [
         f"{format_count(p.tokens_per_day)} tokens a day",
         f"HFU {p.hfu:.0%}",
@@ -652,9 +622,7 @@ def _takeover(report: TrainReport, chip: str, over: TakeoverRecord) -> str:
         parts = sorted(over.shares.items(), key=lambda i: -i[1])
         said = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
         takes = "take" if over.cause == "stragglers" else "takes"
-        return (
-            f"{chip}: the {over.cause} {takes} over at {over.chips:,} chips, strong scaling: {said} of a step"
-        )
+        return f"{chip}: the {over.cause} {takes} over at {over.chips:,} chips, strong scaling: {said} of a step"
     most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
     return f"{chip}: up to {most:,} chips compute and memory take at least half of a step, strong scaling"
 

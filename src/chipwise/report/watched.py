@@ -114,10 +114,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
         "gauge",
         "Predicted mean of the plan; low to high is to hold 80 % of outcomes.",
     ),
-    "chipwise_watch_held": (
-        "gauge",
-        "1 where the measured mean lies in the predicted interval, 0 where it does not.",
-    ),
+    "chipwise_watch_held": ("gauge", "1 where the measured mean lies in the predicted interval, 0 where it does not."),
     "chipwise_watch_ratio": ("gauge", "Measured over predicted."),
     "chipwise_watch_requests": ("gauge", "Requests that got a first token in the window."),
     "chipwise_watch_load": ("gauge", "Requests in flight, and mean tokens, as measured and as planned."),

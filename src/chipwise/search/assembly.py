@@ -89,12 +89,7 @@ class Assembly:
         return self.cards if self.host is None else (*self.cards, self.host)
 
     def engines(
-        self,
-        requests: Requests,
-        limit: Array,
-        rates: Sequence[tuple[CostParameters, Overheads]],
-        *,
-        alone: bool,
+        self, requests: Requests, limit: Array, rates: Sequence[tuple[CostParameters, Overheads]], *, alone: bool
     ) -> Engines:
         """The one engine that they are, priced with the numbers of each part; `limit` [1] requests fit.
 
@@ -111,15 +106,11 @@ class Assembly:
             found[where] = found.get(where, 0.0) + float(np.sum(cost.total_s))
         return found
 
-    def _pass(
-        self, step: Step, rates: Sequence[tuple[CostParameters, Overheads]]
-    ) -> Iterator[tuple[str, Cost]]:
+    def _pass(self, step: Step, rates: Sequence[tuple[CostParameters, Overheads]]) -> Iterator[tuple[str, Cost]]:
         for _, part, cost in self._told(step, rates):
             yield part, cost
 
-    def _told(
-        self, step: Step, rates: Sequence[tuple[CostParameters, Overheads]]
-    ) -> Iterator[tuple[str, str, Cost]]:
+    def _told(self, step: Step, rates: Sequence[tuple[CostParameters, Overheads]]) -> Iterator[tuple[str, str, Cost]]:
         """Where, which part of a pass, and its seconds."""
         for card, numbers in zip(self.cards, rates, strict=False):
             for part, cost in _scaled(card, step, numbers):
@@ -339,9 +330,7 @@ def _sockets(
     return costs, overheads
 
 
-def _scaled(
-    part: AssemblyPart, step: Step, numbers: tuple[CostParameters, Overheads]
-) -> Iterator[tuple[str, Cost]]:
+def _scaled(part: AssemblyPart, step: Step, numbers: tuple[CostParameters, Overheads]) -> Iterator[tuple[str, Cost]]:
     """A pass of one part with the factors of its own software."""
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)

@@ -190,9 +190,7 @@ def _cheapest(p: AssignmentProblem, placed: NDArray[np.bool_], effort: Effort) -
         left = effort.seconds - (time.monotonic() - start)
         part = replace(effort, seconds=left if best else 0.6 * left)
         found = (
-            _by_slice(programme, wanted, part)
-            if slices
-            else programme.solved(part, at_least=wanted, at_most=wanted)
+            _by_slice(programme, wanted, part) if slices else programme.solved(part, at_least=wanted, at_most=wanted)
         )
         if found is False:
             return best
@@ -229,9 +227,7 @@ def _by_slice(programme: _Programme, wanted: Array, effort: Effort) -> Assigned 
     units = np.zeros_like(taken)
     for s in range(len(p.hours)):
         left = effort.seconds - (time.monotonic() - start)
-        mine = (priced[:, s] <= np.quantile(priced[np.isfinite(priced[:, s]), s], PROMISING)) | (
-            taken[:, s] > NEARLY
-        )
+        mine = (priced[:, s] <= np.quantile(priced[np.isfinite(priced[:, s]), s], PROMISING)) | (taken[:, s] > NEARLY)
         done = np.array([work[p.demand == d, s].sum() for d in range(len(p.amount))])
         job = p.amount > 0
         idle = job & (done <= NEARLY * p.amount)
@@ -256,9 +252,7 @@ OF_CANDIDATES = ("demand", "supply", "rate", "chips", "usd_per_h", "watts", "who
 """Fields of a problem with an entry for each candidate."""
 
 
-def least_more(
-    p: AssignmentProblem, placed: NDArray[np.bool_], grows: int, effort: Effort
-) -> Assigned | None:
+def least_more(p: AssignmentProblem, placed: NDArray[np.bool_], grows: int, effort: Effort) -> Assigned | None:
     """The least that must be added so that all of these demands are placed: whole machines of the supply `grows`, or
     dollars per hour (`GROWS_USD`), or watts (`GROWS_WATTS`). None where nothing of it would do."""
     wanted = (placed & p.able).astype(float)
@@ -402,9 +396,7 @@ class _Programme:
         least = np.isfinite(ends[0])
         above = sparse.vstack([-matrix[least], matrix[~least]])
         most = np.append(-ends[0][least], ends[1][~least])
-        found = optimize.linprog(
-            cost, A_ub=above, b_ub=most, bounds=np.stack([low, high], axis=1), method="highs"
-        )
+        found = optimize.linprog(cost, A_ub=above, b_ub=most, bounds=np.stack([low, high], axis=1), method="highs")
         if found.x is None:
             return None
         return found.x, cost - above.T @ found.ineqlin.marginals, float(found.fun)

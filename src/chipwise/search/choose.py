@@ -137,9 +137,7 @@ def choose(
                     caution=caution,
                 )
             )
-    counts = Counter(
-        {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
-    )
+    counts = Counter({REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)})
     hopeless = partial(_hopeless, evaluated, workload, prices, limits, sized, live, columns)
     return Chosen(choices, refusals, counts, hopeless)
 
@@ -187,9 +185,7 @@ def _hopeless(
         least = np.where(np.isfinite(usd), usd, chips)
 
     def rows(group: Group, some: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-        columns = (
-            np.asarray(group.layout.part(x))[some].astype(int).tolist() for x in ("tp", "pp", "dp", "ep")
-        )
+        columns = (np.asarray(group.layout.part(x))[some].astype(int).tolist() for x in ("tp", "pp", "dp", "ep"))
         return list(zip(*columns, strict=True))
 
     found = {}
@@ -244,11 +240,7 @@ class _Sized:
 
 
 def _sized(
-    e: Evaluated,
-    workload: Workload,
-    prices: Mapping[str, Rent | OwnCosts | None],
-    limits: Limits,
-    caution: Caution,
+    e: Evaluated, workload: Workload, prices: Mapping[str, Rent | OwnCosts | None], limits: Limits, caution: Caution
 ) -> _Sized:
     """The best batch of every candidate, and how many replicas do the work that is asked for, or fill the machines that
     are paid for it."""
@@ -311,29 +303,12 @@ def _sized(
         with np.errstate(invalid="ignore"):
             sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
     return _Sized(
-        point,
-        sure,
-        reason,
-        whole,
-        slow,
-        replicas,
-        prompts,
-        each,
-        chips,
-        together,
-        most,
-        rate,
-        at_once,
-        largest,
+        point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once, largest
     )
 
 
 def _held(
-    e: Evaluated,
-    workload: Workload,
-    prices: Mapping[str, Rent | OwnCosts | None],
-    limits: Limits,
-    sized: _Sized,
+    e: Evaluated, workload: Workload, prices: Mapping[str, Rent | OwnCosts | None], limits: Limits, sized: _Sized
 ) -> tuple[NDArray[np.int64], Array, Array]:
     """What limits of chips, time and dollars leave: the reason of every candidate (0: a plan), its dollars per hour,
     and the requests/s that the most replicas within the limits sustain."""
@@ -361,9 +336,7 @@ def _held(
     return reason, usd_per_h, sustained
 
 
-def _most_replicas(
-    e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], limits: Limits, sized: _Sized
-) -> Array:
+def _most_replicas(e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], limits: Limits, sized: _Sized) -> Array:
     """The most replicas of each candidate that limits of chips and dollars per hour allow beside the spare ones."""
     most = sized.most
     if limits.max_usd_per_h is not None:
@@ -373,11 +346,7 @@ def _most_replicas(
 
 
 def _nearest(
-    e: Evaluated,
-    workload: Workload,
-    prices: Mapping[str, Rent | OwnCosts | None],
-    limits: Limits,
-    sized: _Sized,
+    e: Evaluated, workload: Workload, prices: Mapping[str, Rent | OwnCosts | None], limits: Limits, sized: _Sized
 ) -> _Sized:
     """The same, with all replicas that the limits allow where more were needed to hold targets as surely as asked, and
     so many hold them in the middle, at no more than `utilisation` of what they carry."""
@@ -395,13 +364,7 @@ def _nearest(
         replicas = np.where(short, fleet, s.replicas)
         chips = np.where(short, alone * (replicas + limits.spare + prompts), s.chips)
     return replace(
-        s,
-        sure=s.sure & ~short,
-        rate=rate,
-        slow=rate / slower,
-        replicas=replicas,
-        prompts=prompts,
-        chips=chips,
+        s, sure=s.sure & ~short, rate=rate, slow=rate / slower, replicas=replicas, prompts=prompts, chips=chips
     )
 
 

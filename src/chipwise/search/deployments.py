@@ -169,9 +169,7 @@ def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tupl
     return able[0] if able else (None, why)
 
 
-def runtimes_that(
-    model: Model, chip: Chip, wanted: Runtime | None = None
-) -> tuple[list[tuple[Runtime, str]], str]:
+def runtimes_that(model: Model, chip: Chip, wanted: Runtime | None = None) -> tuple[list[tuple[Runtime, str]], str]:
     """Runtimes that support every weight class of the model on a chip, best default first, each with a remark; or
     why none does. Of files of llama.cpp those that are made for them, where there are any."""
     options = (wanted,) if wanted else runtimes_for(chip)
@@ -197,10 +195,7 @@ def _readers(able: list[tuple[Runtime, str]]) -> list[tuple[Runtime, str]]:
     plugins and to save memory (docs.vllm.ai, features/quantization/gguf)."""
     foreign = "reads GGUF files, which it was not made for"
     own = list(filter(_made_for, able))
-    return [
-        *own,
-        *((r, f"{said}; {foreign}" if said else foreign) for r, said in filterfalse(_made_for, able)),
-    ]
+    return [*own, *((r, f"{said}; {foreign}" if said else foreign) for r, said in filterfalse(_made_for, able))]
 
 
 def _instead(chip: Chip) -> str:
@@ -217,9 +212,7 @@ def _widened(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
         if weight.bits == act.bits == 8.0 and weight.name != "int8":
             answer = runtime.supports(chip, weight.name, act.name)
             if answer.state == "weights_only":
-                return (
-                    f"{weight.name} runs as weight-only on {chip.id}: multiplied in {answer.compute or half}"
-                )
+                return f"{weight.name} runs as weight-only on {chip.id}: multiplied in {answer.compute or half}"
     return ""
 
 

@@ -133,22 +133,10 @@ def evaluate(
     rates = (efficiency, overheads)
     nothing = np.full((len(live), len(LOADS)), np.nan)
     if not live.any():
-        none = Prediction(
-            **{f.name: nothing for f in fields(Prediction) if f.name != "cost"},
-            cost=Cost(),
-        )
+        none = Prediction(**{f.name: nothing for f in fields(Prediction) if f.name != "cost"}, cost=Cost())
         masks = np.zeros(nothing.shape, dtype=bool)
         return Evaluated(
-            group,
-            none,
-            memory,
-            reason,
-            masks,
-            np.zeros(nothing.shape),
-            rates,
-            None,
-            row,
-            (nothing, nothing),
+            group, none, memory, reason, masks, np.zeros(nothing.shape), rates, None, row, (nothing, nothing)
         )
     rows = group if live.all() else group.take(live)
     kept = np.broadcast_to(memory.running(smallest), (len(live), 1))
@@ -262,12 +250,7 @@ def engines_of(
 
 
 def _table(
-    graph: Graph,
-    group: Group,
-    requests: Requests,
-    rates: tuple[CostParameters, Overheads],
-    *,
-    by_part: bool,
+    graph: Graph, group: Group, requests: Requests, rates: tuple[CostParameters, Overheads], *, by_part: bool
 ) -> PassTable:
     """The passes of all candidates of a group. Those that work on two halves of a batch, for their experts lie over a
     network, apart from the others: only of them is each pass asked for by halves too."""
@@ -275,9 +258,7 @@ def _table(
     wide = np.asarray(layout.tp * layout.dp > domain) & rates[1].two_batches
     if wide.any() and not wide.all():
         rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
-        found = [
-            _table(graph, group.take(some), requests.take(some), rates, by_part=by_part) for some in rows
-        ]
+        found = [_table(graph, group.take(some), requests.take(some), rates, by_part=by_part) for some in rows]
         return PassTable.join(found).take(np.argsort(np.concatenate(rows)))
     d, at = group.deployments[0], group.which.reshape(-1, 1)
     device, (efficiency, overheads) = group.device(trailing=1), rates
@@ -320,8 +301,7 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
     endless = replace(device, memory_bytes_per_s=np.inf)
     r, speculation = engines.table.requests, group.deployments[0].speculation
     context, new, long, long_new, decodes, sharers = (
-        np.asarray(x, dtype=float).reshape(-1, 1)
-        for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.sharers)
+        np.asarray(x, dtype=float).reshape(-1, 1) for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.sharers)
     )
 
     def seconds(step: Step) -> tuple[Array, Array]:
@@ -426,9 +406,7 @@ def _replaced(whole: Prediction, part: Prediction, rows: NDArray[np.intp]) -> Pr
         found[rows] = its
         return found
 
-    numbers = {
-        f.name: one(getattr(whole, f.name), getattr(part, f.name)) for f in fields(whole) if f.name != "cost"
-    }
+    numbers = {f.name: one(getattr(whole, f.name), getattr(part, f.name)) for f in fields(whole) if f.name != "cost"}
     return Prediction(**numbers, cost=Cost())
 
 

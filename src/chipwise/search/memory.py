@@ -20,14 +20,7 @@ from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 
-def account_of(
-    graph: Graph,
-    d: Deployment,
-    layout: Layout,
-    context: Real,
-    *,
-    mean: bool = False,
-) -> MemoryAccount:
+def account_of(graph: Graph, d: Deployment, layout: Layout, context: Real, *, mean: bool = False) -> MemoryAccount:
     """The account of one device of a deployment with sequences of `context` tokens, `mean`: of scattered lengths around
     it; broadcasts over the layout."""
     return _account(shard(d.holds or graph, layout), d, d.device, context, mean=mean)

@@ -127,9 +127,7 @@ def unled(
         slow = quick[:, [plan]]
         alike = (c.group[by] == c.group[plan]) & (sure[by] == sure[plan])
         alike &= c.doubts[by] <= c.doubts[plan] + 1.0
-        no_worse = (
-            (cost[by] <= cost[plan]) & (c.chance[by] >= c.chance[plan]) & (quick[:, by] <= slow).all(axis=0)
-        )
+        no_worse = (cost[by] <= cost[plan]) & (c.chance[by] >= c.chance[plan]) & (quick[:, by] <= slow).all(axis=0)
         ahead = (quick[:, by] * preferences().tie < slow).any(axis=0)
         saves = (quick[:, by] < slow).any(axis=0) & (cost[by] * (1.0 + noise) < cost[plan])
         return bool((alike & no_worse & (ahead | saves)).any())
@@ -161,11 +159,7 @@ def cheapest(c: Contenders, confidence: float) -> int:
 
 
 def _leader(
-    c: Contenders,
-    among: NDArray[np.intp],
-    confidence: float,
-    noise: float | None,
-    evidence: float | None = None,
+    c: Contenders, among: NDArray[np.intp], confidence: float, noise: float | None, evidence: float | None = None
 ) -> int:
     """The plan that comes first."""
     if len(among) == 1:
@@ -207,9 +201,7 @@ def _beaten(c: Contenders, plan: int, by: NDArray[np.intp], noise: float) -> boo
     mine, its = exact[:, [plan]], exact[:, by]
     slow, quick = c.times[:, [plan]], c.times[:, by]
     as_good = (its <= mine).all(axis=0)
-    dominates = (
-        as_good & (quick <= slow).all(axis=0) & ((its < mine).any(axis=0) | (quick < slow).any(axis=0))
-    )
+    dominates = as_good & (quick <= slow).all(axis=0) & ((its < mine).any(axis=0) | (quick < slow).any(axis=0))
     noticed = preferences().noticed
     alike = (quick <= slow * (1.0 + noticed)).all(axis=0)
     quicker = as_good & alike & (quick < slow * (1.0 - noticed)).any(axis=0)

@@ -63,8 +63,5 @@ def reach_of(e: Evaluated, w: Workload, mine: NDArray[np.bool_], most_per_s: Arr
     with np.errstate(invalid="ignore"):
         prompt = allowed if w.ttft_s is None else allowed & (ttft[live] <= w.ttft_s)
     return Reach(
-        least(ttft, allowed),
-        least(tpot, allowed),
-        least(tpot, prompt),
-        float(np.max(most_per_s[live], initial=0.0)),
+        least(ttft, allowed), least(tpot, allowed), least(tpot, prompt), float(np.max(most_per_s[live], initial=0.0))
     )

@@ -78,9 +78,7 @@ class Limits:
         known = {chip: basis for chip, basis in prices.items() if basis is not None}
         one, limit = np.ones(1), self.max_usd_per_h
         most = {chip: int(affordable(basis, one, one, limit)[0]) for chip, basis in known.items()}
-        return replace(
-            self, at_most={**self.at_most, **{c: int(min(n, self.chips(c))) for c, n in most.items()}}
-        )
+        return replace(self, at_most={**self.at_most, **{c: int(min(n, self.chips(c))) for c, n in most.items()}})
 
 
 MOST_REPLICAS = 2**14
@@ -152,9 +150,7 @@ class Group:
 
     def layouts(self, *, trailing: int = 0) -> Layout:
         """Layouts of all candidates, shaped [N, 1, ...]."""
-        columns = (
-            np.asarray(self.layout.part(p)).reshape(-1, *([1] * trailing)) for p in ("tp", "pp", "dp", "ep")
-        )
+        columns = (np.asarray(self.layout.part(p)).reshape(-1, *([1] * trailing)) for p in ("tp", "pp", "dp", "ep"))
         return Layout(*columns)
 
     def sharded(self, graph: Graph) -> Sharded:
@@ -214,9 +210,7 @@ def _stages(most: int) -> list[int]:
     return [p for p in range(1, most + 1) if p <= 8 or p % 4 == 0]
 
 
-def _ranks(
-    most: int, features: Collection[str], *, experts: bool
-) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def _ranks(most: int, features: Collection[str], *, experts: bool) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """(tp, dp, degrees of ep) of the stages of at most so many ranks."""
     shared, parted = (experts and name in features for name in ("attention_dp", "ep"))
     for tp in _powers(most) if "tp" in features else [1]:

@@ -33,9 +33,7 @@ class Caution:
     further_by: Array
 
     @classmethod
-    def of(
-        cls, first: Array, further: Array, whole: Array, confidence: float, passes: Array | None = None
-    ) -> Caution:
+    def of(cls, first: Array, further: Array, whole: Array, confidence: float, passes: Array | None = None) -> Caution:
         """Of predictions that nothing corrects; without `passes` all of `further` is error of these."""
         one = np.ones(np.shape(first)[1])
         return cls(first, further, whole, further if passes is None else passes, confidence, one, one)
@@ -62,9 +60,7 @@ class Caution:
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
-        first, further, whole, passes = (
-            x[:, which] for x in (self.first, self.further, self.whole, self.passes)
-        )
+        first, further, whole, passes = (x[:, which] for x in (self.first, self.further, self.whole, self.passes))
         by = self.first_by[which], self.further_by[which]
         return Caution(first, further, whole, passes, self.confidence, *by)
 
@@ -118,9 +114,7 @@ def powers(times: Array, slowed: Array, longer: Array) -> Array:
     return np.asarray(np.where(np.isfinite(power), np.maximum(power, 1.0), 1.0))
 
 
-def stretched(
-    loads: Loads, found: Prediction, w: Workload, rate_per_s: float | None, passes: Array
-) -> list[Stretch]:
+def stretched(loads: Loads, found: Prediction, w: Workload, rate_per_s: float | None, passes: Array) -> list[Stretch]:
     """What `passes` [2, N] (`Caution.passes`) as much shorter and longer as their intervals reach do to times of
     engines at a given rate (None: none is given), beside what was `found` [N, 1], means and what targets bound
     (`held`)."""
@@ -144,8 +138,7 @@ def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) 
     if servers is not None and servers.shape[1] == shape[1]:  # of each load: as many for its neighbours
         loads = replace(loads, engines=replace(loads.engines, prompt_servers=np.repeat(servers, 3, axis=1)))
     near = loads.at(
-        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1),
-        by_resource=False,
+        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1), by_resource=False
     )
     middle = np.array([False, True, False])
 
@@ -158,9 +151,7 @@ def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) 
     numbers["batch"] = numbers["batch"] / loads.engines.slots[:, None, None]
     with np.errstate(invalid="ignore", over="ignore"):
         found = tails(Prediction(**numbers, cost=p.cost), w.served, shares, at=1)
-    return Tails(
-        {q: x[..., 0] for q, x in found.ttft_s.items()}, {q: x[..., 0] for q, x in found.tpot_s.items()}
-    )
+    return Tails({q: x[..., 0] for q, x in found.ttft_s.items()}, {q: x[..., 0] for q, x in found.tpot_s.items()})
 
 
 def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
@@ -203,9 +194,7 @@ def job_chances(rate: Array, due_per_s: float, caution: Caution) -> Array:
 _normal = np.vectorize(NormalDist().cdf, otypes=[float])
 
 
-def _bounded(
-    ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution
-) -> Iterator[tuple[float, Array, Array]]:
+def _bounded(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution) -> Iterator[tuple[float, Array, Array]]:
     """Every target with the time that it bounds, its median and the upper end of its 80 % interval [N, K]. A whole
     answer takes TTFT + (n_o - 1) TPOT: of percentiles an upper end."""
     first, further = ttft_s * caution.first_by[:, None], tpot_s * caution.further_by[:, None]
@@ -238,9 +227,7 @@ SPAN = 0.2
 %); moves chances of targets where a load bends within it."""
 
 
-def slopes(
-    rate: Array, times: tuple[Array, Array], allowed: NDArray[np.bool_], w: Workload, caution: Caution
-) -> Array:
+def slopes(rate: Array, times: tuple[Array, Array], allowed: NDArray[np.bool_], w: Workload, caution: Caution) -> Array:
     """-d log X / d log P [N]: by how many per cent the highest rate X within the targets falls where passes take one
     per cent longer. `rate`, `times` (those of `held`) and `allowed` are of loads that rise [N, K].
 

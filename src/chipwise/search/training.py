@@ -15,13 +15,7 @@ from chipwise.parallel.layout import REASONS, Reason, first_broken
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.pipeline import batch_time, most_virtual, slowest_stage, stage_layers
 from chipwise.predict.training.layer import LayerTraffic, context_time, head_time, layer_time, traffic_of
-from chipwise.predict.training.memory import (
-    MemoryRates,
-    fullest,
-    host_bytes,
-    least_held,
-    stage_memory,
-)
+from chipwise.predict.training.memory import MemoryRates, fullest, host_bytes, least_held, stage_memory
 from chipwise.predict.training.objective import NEXT, OBJECTIVES, Objective
 from chipwise.predict.training.operators import DEGREES, OperatorTable, TrainKernels, TrainWork, work_of
 from chipwise.predict.training.step import StepTime, step_time
@@ -99,9 +93,7 @@ class TrainJob:
 
     def held(self, s: TrainSpread) -> MemoryAccount:
         """Memory of a device of the fullest stage of layouts."""
-        return replace(
-            fullest(self.network, s, self.recipe, self.memory), capacity_bytes=self.cluster.memory_bytes
-        )
+        return replace(fullest(self.network, s, self.recipe, self.memory), capacity_bytes=self.cluster.memory_bytes)
 
     def work(self, s: TrainSpread) -> TrainWork:
         """The operators of layouts, priced."""
@@ -116,9 +108,7 @@ class TrainJob:
             known[key] = self.work(s)
         return known[key], traffic_of(self.network, s, self.cluster, self.rates, self.recipe.copies)
 
-    def step(
-        self, s: TrainSpread, work: TrainWork | None = None, traffic: LayerTraffic | None = None
-    ) -> StepTime:
+    def step(self, s: TrainSpread, work: TrainWork | None = None, traffic: LayerTraffic | None = None) -> StepTime:
         """Step time of layouts by cause; `work` and `traffic` where their `parts` are priced already."""
         work = work or self.work(s)
         return step_time(self.network, s, self.cluster, self.recipe, self.rates, work, traffic)
@@ -187,19 +177,14 @@ def _near() -> float:
 def _floors(job: TrainJob, table: Array, work: OperatorTable, fastest: Array) -> Array:
     """Seconds of a step that each frame does not go below, whatever its sharding: its layers, its head and the bubble;
     gradients, the optimiser and the hand-over between stages take nothing."""
-    t, one = (
-        job.network,
-        replace(_base(job), zero=0.0, **work.degrees, **dict(zip(LEAN, fastest, strict=True))),
-    )
+    t, one = (job.network, replace(_base(job), zero=0.0, **work.degrees, **dict(zip(LEAN, fastest, strict=True))))
     ring, gathered = (
         layer_time(t, replace(one, gather=how), job.cluster, job.recipe, job.rates, *work.parts).total_s
         for how in (0.0, 1.0)
     )
     s = replace(_base(job), **dict(zip(FRAME, table, strict=True)))
     at = work.index(s)
-    layer, head = (
-        np.asarray(v)[at] for v in (np.minimum(ring, gathered), head_time(one, job.rates, work.parts[0]))
-    )
+    layer, head = (np.asarray(v)[at] for v in (np.minimum(ring, gathered), head_time(one, job.rates, work.parts[0])))
     stage = slowest_stage(layer, head, t.layers, s.pp, s.vp)
     ramp = stage_layers(t.layers, s.pp, s.vp) * layer
     return np.asarray(batch_time(stage, ramp, s.micro_batches, s.pp, s.vp, s.bubble))
@@ -241,9 +226,7 @@ def _too_much(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> Pri
     """The refusal of a count over which no layout cuts what is trained small enough, a row; None where one may."""
     fsdp = 3 in job.software.zero if "zero" not in pins else int(pins["zero"]) == 3
     homes = np.unique(variants(pins, job.shared_memory, job.software)[0])
-    spread, held, away = least_held(
-        job.network, _base(job), devices, homes, job.recipe, job.memory, fsdp=fsdp
-    )
+    spread, held, away = least_held(job.network, _base(job), devices, homes, job.recipe, job.memory, fsdp=fsdp)
     over, room = held > job.limit_bytes, preferences().host_share * float(job.cluster.host_memory_bytes)
     if not (over | (away > room)).all():
         return None
@@ -290,9 +273,7 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
         yield evaluate(job, at(least), work, full=job.known)
 
 
-def _frames(
-    job: TrainJob, devices: int, pins: Mapping[str, int | str]
-) -> tuple[Array, OperatorTable | None, Array]:
+def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None, Array]:
     """`frames` with the table of their parts, None where there are none, and what they take at least; where a sequence
     is cut, K and V are gathered if that is faster than round the ring: nothing else of a layout changes with it. The
     last ones are kept: policies of memory, which follow each other, share them."""
@@ -305,18 +286,14 @@ def _frames(
     return found
 
 
-def _framed(
-    job: TrainJob, devices: int, pins: Mapping[str, int | str]
-) -> tuple[Array, OperatorTable | None, Array]:
+def _framed(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None, Array]:
     table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
     if not table.size:
         return table, None, np.zeros(0)
     priced = OperatorTable.of(replace(_base(job), **dict(zip(FRAME, table, strict=True))), job.parts)
     tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
     cut = np.flatnonzero(cp > 1.0)
-    _, one, which = np.unique(
-        (tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True
-    )
+    _, one, which = np.unique((tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True)
     if len(cut):
         ring = replace(_base(job), **dict(zip(FRAME, table[:, cut[one]], strict=True)))
         parts = priced.at(ring)
@@ -493,9 +470,7 @@ def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
     rate = float(s.global_batch) * float(s.seq) / total
     alone = replace(job, rates=job.rates.alone).step(s, operators, traffic)
     least = float(alone.compute_s + alone.passes_s + alone.head_s + alone.bubble_s)
-    return Point(
-        round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages, least
-    )
+    return Point(round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages, least)
 
 
 def scaling(

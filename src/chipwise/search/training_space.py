@@ -97,9 +97,7 @@ CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it
 MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
 
-def variants(
-    pins: Mapping[str, int | str], shared_memory: bool = False, software: TrainerRules = ANY
-) -> Table:
+def variants(pins: Mapping[str, int | str], shared_memory: bool = False, software: TrainerRules = ANY) -> Table:
     """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
     leanest. In a memory shared with the host all stays where it is."""
     known = list(RECOMPUTE.values())
@@ -212,9 +210,7 @@ def _degrees(
 
 def crossed(outer: Table, inner: Table) -> Table:
     """Every column of the one above every column of the other."""
-    return np.concatenate(
-        [np.repeat(outer, inner.shape[1], axis=1), np.tile(inner, (1, outer.shape[1]))], axis=0
-    )
+    return np.concatenate([np.repeat(outer, inner.shape[1], axis=1), np.tile(inner, (1, outer.shape[1]))], axis=0)
 
 
 def _pipelines(

@@ -137,9 +137,7 @@ class Flow:
         reads = self._made_again(k.reads) if n >= self._forward else k.reads
         outside = [t for (maker, _), t in reads.items() if maker < 0 or self._root(maker) != n]
         moved = sum(t.bytes for t in outside if not t.weight)
-        moved += sum(
-            size for buffer, size in k.writes.items() if buffer in results or self._written(n, buffer)
-        )
+        moved += sum(size for buffer, size in k.writes.items() if buffer in results or self._written(n, buffer))
         return sum(t.bytes for t in outside if t.weight), moved
 
     def _written(self, n: int, buffer: Hashable) -> bool:

@@ -25,12 +25,7 @@ from chipwise.workload.pipeline import Pipeline, Stage
 
 
 def trace_module(
-    module: Callable[..., Any],
-    example: tuple[Any, ...],
-    keywords: Mapping[str, Any],
-    *,
-    training: bool,
-    name: str = "",
+    module: Callable[..., Any], example: tuple[Any, ...], keywords: Mapping[str, Any], *, training: bool, name: str = ""
 ) -> Pipeline:
     """The operators of `module(*example, **keywords)`, with `training` of the backward pass too."""
     if not callable(module):
@@ -79,8 +74,7 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
             example = list(example[0])
         if not callable(module):
             raise UsageError(
-                f"{name}: returned {shorten(repr(module), 60)}",
-                "return a torch.nn.Module, or (module, example, ...)",
+                f"{name}: returned {shorten(repr(module), 60)}", "return a torch.nn.Module, or (module, example, ...)"
             )
         if not example and not keywords:
             example, keywords = own_example(module, name)
@@ -140,9 +134,7 @@ def _traced(
 ) -> _TracedRun:
     recorder.recording = False
     while isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
-        recorder.notes["one copy of a data-parallel module is traced, its exchanges are not part of it"] = (
-            None
-        )
+        recorder.notes["one copy of a data-parallel module is traced, its exchanges are not part of it"] = None
         module = module.module
     if training and not isinstance(module, torch.nn.Module):
         raise UsageError("only a torch.nn.Module can be trained", "pass the module itself")
@@ -251,12 +243,7 @@ def _pipeline(run: _TracedRun) -> Pipeline:
     if first is not None:
         said.append(f"the first dimension of the first tensor is taken for the batch, {batch}")
     return Pipeline(
-        run.title,
-        stages,
-        batch=batch,
-        trained=memory.training,
-        settings=settings,
-        assumptions=(*said, *run.notes),
+        run.title, stages, batch=batch, trained=memory.training, settings=settings, assumptions=(*said, *run.notes)
     )
 
 
@@ -302,9 +289,7 @@ def _example(recorder: Recorder, tensor: torch.Tensor) -> torch.Tensor:
     return made
 
 
-def called(
-    code: Callable[..., Any], title: str, args: Any = (), kwargs: Any = None, shapes: Any = None
-) -> Any:
+def called(code: Callable[..., Any], title: str, args: Any = (), kwargs: Any = None, shapes: Any = None) -> Any:
     """The user's code; whatever it raises is one line with the next step."""
     try:
         return code(*args, **(kwargs or {}))
@@ -323,9 +308,7 @@ def called(
         own = OPERATOR.search(str(error))
         if own is not None:
             what = f"{title}: the operator {own[1]} is compiled, not dispatched, so that it cannot be traced"
-            hint = (
-                "for attention use scaled_dot_product_attention, in transformers attn_implementation='sdpa'"
-            )
+            hint = "for attention use scaled_dot_product_attention, in transformers attn_implementation='sdpa'"
             raise UsageError(what, hint) from None
         if isinstance(error, ImportError):
             hint = "install it where chipwise is installed"
@@ -339,9 +322,7 @@ def called(
 
 
 ALONE = Sentence(
-    "give the module itself, before it is spread: ",
-    CommandText("plan --task train"),
-    " plans how devices share it",
+    "give the module itself, before it is spread: ", CommandText("plan --task train"), " plans how devices share it"
 )
 OPERATOR = re.compile(r"HigherOrderOperator (\w+)")
 """An operator that takes functions (flex_attention, scan, cond) in what torch says of one."""
@@ -380,9 +361,7 @@ def loss_of(out: Any, title: str) -> torch.Tensor:
         return own
     grown = [t for t in results if t.requires_grad and (t.is_floating_point() or t.is_complex())]
     if not grown:
-        raise UsageError(
-            f"{title}: no result depends on a parameter", "without --training its forward pass is traced"
-        )
+        raise UsageError(f"{title}: no result depends on a parameter", "without --training its forward pass is traced")
     if len(grown) == 1 and grown[0].ndim == 0:
         return grown[0]
     total = grown[0].sum()

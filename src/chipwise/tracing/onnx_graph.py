@@ -151,14 +151,10 @@ class _Graph:
         self.path = path
         self.opsets = list(model.opset_import)
         self.notes: dict[str, None] = {}
-        self.weights = {
-            t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in model.graph.initializer
-        }
+        self.weights = {t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in model.graph.initializer}
         outside = sum(t.data_location == TensorProto.EXTERNAL for t in model.graph.initializer)
         if outside:
-            self.notes[f"{outside:,} weights are external data: their shapes are read, not their values"] = (
-                None
-            )
+            self.notes[f"{outside:,} weights are external data: their shapes are read, not their values"] = None
         inputs = [i for i in model.graph.input if i.name not in self.weights]
         self.batch = self._fixed(inputs)
         self._slimmed(model.graph)
@@ -205,14 +201,7 @@ class _Graph:
         """Weights without their data, of which inference would make copies; short ones say shapes and stay."""
         for tensor in graph.initializer:
             if math.prod(tensor.dims) > 1024:
-                for name in (
-                    "raw_data",
-                    "float_data",
-                    "int32_data",
-                    "int64_data",
-                    "double_data",
-                    "uint64_data",
-                ):
+                for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                     tensor.ClearField(name)
                 kept = graph.input.add()
                 kept.CopyFrom(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
@@ -262,10 +251,7 @@ class _Graph:
             activation_bytes=self._peak(kept),
         )
         title = shorten(self.path.stem, 120)
-        said = (
-            "element-wise work is joined where the software compiles, else every call is a kernel",
-            *self.notes,
-        )
+        said = ("element-wise work is joined where the software compiles, else every call is a kernel", *self.notes)
         return Pipeline(title, (stage,), batch=self.batch, assumptions=said)
 
     def _pass(self, node: Any, dequantised: bool = False) -> None:
@@ -282,10 +268,7 @@ class _Graph:
         """Operators of the graphs in an If (of its branches that with more operations), a Loop or a Scan, as often as
         they run; said where that is not known."""
         graphs = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
-        times, what = (
-            1.0,
-            f"{node.op_type} '{shorten(node.name or (node.output[0] if node.output else ''), 40)}'",
-        )
+        times, what = (1.0, f"{node.op_type} '{shorten(node.name or (node.output[0] if node.output else ''), 40)}'")
         first = outer.get(node.input[0]) if node.input else None
         if node.op_type == "Loop":
             count = self.counts.get(node.input[0]) if node.input else None
@@ -346,13 +329,9 @@ class _Graph:
 
     def _add(self, flow: Flow, node: Any, inputs: list[Any], outputs: list[Any]) -> None:
         given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        reads = [
-            Touch(n, v.bytes, v.weight) for n, v in zip(node.input, inputs, strict=True) if v is not None
-        ]
+        reads = [Touch(n, v.bytes, v.weight) for n, v in zip(node.input, inputs, strict=True) if v is not None]
         writes = [
-            Touch(n, v.bytes)
-            for n, v in zip([o for o in node.output if o], outputs, strict=False)
-            if v is not None
+            Touch(n, v.bytes) for n, v in zip([o for o in node.output if o], outputs, strict=False) if v is not None
         ]
         name = shorten(node.name or node.op_type, 60)
         rule = RULES.get(node.op_type)
@@ -360,9 +339,7 @@ class _Graph:
             flow.alone(replace(rule(inputs, outputs, given), name=name), reads, writes)
             return
         if node.domain not in ("", "ai.onnx", "com.microsoft"):
-            self.notes[
-                f"custom operator {node.domain}::{node.op_type}: counted by the bytes that it moves"
-            ] = None
+            self.notes[f"custom operator {node.domain}::{node.op_type}: counted by the bytes that it moves"] = None
         elements = float(max(v.size for v in (*inputs, *outputs) if v is not None))
         way = "alone" if node.op_type in APART else "fused"
         flow.fused(name, elements, reads, writes, flops=COSTLY.get(node.op_type, 1.0), way=way)
@@ -398,9 +375,7 @@ class _Graph:
 
 def _values(graph: Any) -> dict[str, _Value]:
     """The tensors of a graph whose shapes are known, its own weights included."""
-    found: dict[str, _Value] = {
-        t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in graph.initializer
-    }
+    found: dict[str, _Value] = {t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
         tensor = info.type.tensor_type
         sizes = [d.dim_value for d in tensor.shape.dim]
@@ -450,9 +425,7 @@ def _quantised(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) 
     n, k = int(given["N"]), int(given["K"])
     op = gemm(y.size / n, n, k, FORMATS["int4"], a.format)
     return replace(
-        op,
-        weight_bytes=sum(v.bytes for v in (b, *inputs[2:]) if v is not None),
-        activation_bytes=a.bytes + y.bytes,
+        op, weight_bytes=sum(v.bytes for v in (b, *inputs[2:]) if v is not None), activation_bytes=a.bytes + y.bytes
     )
 
 
@@ -494,11 +467,7 @@ def _recurrent(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) 
     op = scan(batch, steps, 1.0, flops, 0.0, x.shape[2] + r.shape[2])
     moved = sum(v.bytes for v in (x, *outputs) if v is not None)
     return replace(
-        op,
-        compute=x.format.compute,
-        weight=w.format.name,
-        weight_bytes=w.bytes + r.bytes,
-        activation_bytes=moved,
+        op, compute=x.format.compute, weight=w.format.name, weight_bytes=w.bytes + r.bytes, activation_bytes=moved
     )
 
 
@@ -512,9 +481,7 @@ def _attention(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) 
         heads, kv_heads = q.shape[1], k.shape[1]
         lengths, sizes = (q.shape[2], k.shape[2]), (q.shape[3], v.shape[3])
     causal = bool(given.get("is_causal"))
-    op = attention(
-        q.shape[0], *lengths, heads, kv_heads, sizes[0], q.format, causal=causal, value_dim=sizes[1]
-    )
+    op = attention(q.shape[0], *lengths, heads, kv_heads, sizes[0], q.format, causal=causal, value_dim=sizes[1])
     return replace(
         op, compute=q.format.compute, activation_bytes=q.bytes + outputs[0].bytes, kv_bytes=k.bytes + v.bytes
     )
@@ -528,9 +495,7 @@ def _grouped(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) ->
     kv_heads = int(given.get("kv_num_heads", heads))
     b, length = q.shape[0], q.shape[1]
     if k is None:  # packed
-        size = (
-            q.shape[-1] // (heads + 2 * kv_heads) if "kv_num_heads" in given else q.shape[-1] // (3 * heads)
-        )
+        size = q.shape[-1] // (heads + 2 * kv_heads) if "kv_num_heads" in given else q.shape[-1] // (3 * heads)
         seen = length
     else:
         size, seen = q.shape[-1] // heads, k.shape[1] if len(k.shape) == 3 else k.shape[2]
@@ -556,8 +521,7 @@ def _einsum(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> 
     a, b, y = inputs[0], inputs[1], outputs[0]
     shared, kept = one & two & out, (one - two) & out
     m, n, k, batch = (
-        math.prod(sizes[c] for c in letters)
-        for letters in (kept, (two - one) & out, sizes.keys() - out, shared)
+        math.prod(sizes[c] for c in letters) for letters in (kept, (two - one) & out, sizes.keys() - out, shared)
     )
     return _product(a, b, y, m, n, k, batch)
 
@@ -582,9 +546,7 @@ RULES: Mapping[str, Rule] = {
     "MatMulNBits": _quantised,
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), _conv),
     "ConvTranspose": _transposed,
-    **dict.fromkeys(
-        ("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Scatter"), _gathered
-    ),
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Scatter"), _gathered),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     "Attention": _attention,
     **dict.fromkeys(("GroupQueryAttention", "MultiHeadAttention"), _grouped),
@@ -604,9 +566,7 @@ APART = frozenset(
     "GridSample InstanceNormalization GroupNormalization".split()
 )
 COSTLY: Mapping[str, float] = {
-    **dict.fromkeys(
-        "Exp Log Tanh Sigmoid Softmax LogSoftmax Erf Gelu Sin Cos Sqrt Pow Softplus Mish".split(), 4.0
-    ),
+    **dict.fromkeys("Exp Log Tanh Sigmoid Softmax LogSoftmax Erf Gelu Sin Cos Sqrt Pow Softplus Mish".split(), 4.0),
     **dict.fromkeys(
         "LayerNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization".split(), 6.0
     ),

@@ -160,14 +160,7 @@ def _convolution(call: Call) -> TracedWork:
         found.append(
             (
                 1.0,
-                replace(
-                    forward,
-                    name="conv weights",
-                    weight="",
-                    weight_bytes=0.0,
-                    activation_bytes=moved,
-                    dims=turned,
-                ),
+                replace(forward, name="conv weights", weight="", weight_bytes=0.0, activation_bytes=moved, dims=turned),
             )
         )
     return TracedWork(tuple(found))
@@ -186,16 +179,7 @@ def _attention(call: Call, *, backward: bool) -> TracedWork:
     masked = next((call.given[n] for n in ("attn_mask", "attn_bias") if call.given.get(n) is not None), None)
     stored = call.format("query")
     op = attention(
-        q[0],
-        q[2],
-        k[2],
-        q[1],
-        k[1],
-        q[3],
-        stored,
-        causal=causal and q[2] == k[2],
-        value_dim=v[3],
-        name="attention",
+        q[0], q[2], k[2], q[1], k[1], q[3], stored, causal=causal and q[2] == k[2], value_dim=v[3], name="attention"
     )
     notes: tuple[str, ...] = ()
     full = 2.0 * q[0] * q[2] * k[2] * q[1] * (q[3] + v[3])
@@ -219,17 +203,13 @@ def _embedding(call: Call) -> TracedWork:
     width = float(call.shape("weight")[1])
     stored = call.format("weight")
     op = lookup(rows, width, stored)
-    return TracedWork(
-        ((1.0, replace(op, activation_bytes=_bytes(call.outputs[0]) + _bytes(call.given["indices"]))),)
-    )
+    return TracedWork(((1.0, replace(op, activation_bytes=_bytes(call.outputs[0]) + _bytes(call.given["indices"]))),))
 
 
 def _scattered(call: Call) -> TracedWork:
     """Rows gathered by, or added at, places that are data: read and written once, a whole table where it is zeroed."""
     moved = sum(map(_bytes, call.outputs[:1]))
-    source = next(
-        (call.given[n] for n in ("source", "src", "grad_output", "grad", "values") if n in call.given), None
-    )
+    source = next((call.given[n] for n in ("source", "src", "grad_output", "grad", "values") if n in call.given), None)
     rows, width = _rows(source if hasattr(source, "shape") else call.outputs[0])
     if source is not None and hasattr(source, "numel"):
         moved += _bytes(source)

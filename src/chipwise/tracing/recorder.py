@@ -163,8 +163,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not isinstance(part, torch.jit.ScriptModule)  # they take no hooks
         }
         handles = [
-            part.register_forward_pre_hook(self._enter(name), with_kwargs=True)
-            for part, name in names.items()
+            part.register_forward_pre_hook(self._enter(name), with_kwargs=True) for part, name in names.items()
         ] + [part.register_forward_hook(self._leave, always_call=True) for part in names]
         try:
             yield
@@ -401,9 +400,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         first, indices, *rest = args
         found: list[Any] = []
         for index in indices:
-            mask = (
-                self.value(index) if index is not None and index.dtype in (torch.bool, torch.uint8) else None
-            )
+            mask = self.value(index) if index is not None and index.dtype in (torch.bool, torch.uint8) else None
             if mask is None:
                 found.append(index)
             else:
@@ -455,13 +452,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.logits = max(self.logits, float(outputs[0].numel()))
 
     def _placed(
-        self,
-        work: TracedWork,
-        name: str,
-        label: str,
-        elements: float,
-        reads: list[Touch],
-        writes: list[Touch],
+        self, work: TracedWork, name: str, label: str, elements: float, reads: list[Touch], writes: list[Touch]
     ) -> None:
         """An operator's work in the flow: operators of their own, two passes over what it reads, or a part of what is
         fused around it."""
@@ -584,9 +575,7 @@ ASKS = (
     aten._unique2.default, aten.unique_dim.default, aten.bincount.default, aten.repeat_interleave.Tensor,
 )  # fmt: skip
 INDEXED = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._unsafe_index.Tensor)
-NOT_COMPUTED = frozenset(
-    "empty empty_strided empty_like new_empty new_empty_strided mm bmm addmm convolution".split()
-)
+NOT_COMPUTED = frozenset("empty empty_strided empty_like new_empty new_empty_strided mm bmm addmm convolution".split())
 OVERWRITTEN = frozenset("copy_ fill_ zero_ normal_ uniform_ bernoulli_ random_ exponential_".split())
 PLAIN = torch.autocast.__init__
 
@@ -605,9 +594,7 @@ def _grouped(a: torch.Tensor, b: torch.Tensor, offsets: Any = None, *_: Any) -> 
     return a.new_empty((*lead, a.shape[-2], b.shape[-1]))
 
 
-def _ctc(
-    log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _ctc(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Results of the CTC loss at the longest targets, whose lengths torch's own rule would have to know: losses, and
     forward scores of every label with blanks between (Graves et al. 2006)."""
     steps, batch = log_probs.shape[0], log_probs.shape[1] if log_probs.ndim == 3 else 1
@@ -714,9 +701,7 @@ def _bounded() -> Iterator[None]:
                     return
                 limit = f"{MOST_GROWTH / 2**30:.3g} GiB" if grown else f"{MOST_SECONDS:g} s"
                 said.append(f"{_place(sys._current_frames().get(thread))}the trace takes more than {limit}")
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread), ctypes.py_object(_OverrunError)
-                )
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_OverrunError))
             pause = 5.0  # again, should the code have caught it
 
     watcher = threading.Thread(target=watch, daemon=True, name="chipwise-trace-limit")
@@ -742,9 +727,7 @@ def _place(frame: FrameType | None = None) -> str:
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = (own, os.path.dirname(torch.__file__), "<")
     for line in reversed(traceback.extract_stack(frame or sys._getframe())):
-        library = (
-            line.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in line.filename
-        )
+        library = line.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in line.filename
         library = library or line.filename.endswith("typing_extensions.py")  # its decorators stand in between
         if not library and not line.filename.startswith(inside):
             return f"{shorten(line.filename, 80)}:{line.lineno}: "

@@ -39,9 +39,7 @@ from chipwise.workload.pipeline import Pipeline, Stage
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
-SHARD = re.compile(
-    r"^(?P<stem>.*?)(?P<variant>\.(?:fp16|bf16|fp32|fp8|non_ema|ema))?(?:-\d+-of-\d+)?\.safetensors$"
-)
+SHARD = re.compile(r"^(?P<stem>.*?)(?P<variant>\.(?:fp16|bf16|fp32|fp8|non_ema|ema))?(?:-\d+-of-\d+)?\.safetensors$")
 PARTS = re.compile(r"-of-(\d{5})\.gguf$")
 MOST_SHARDS = 2000
 
@@ -433,9 +431,7 @@ def _indexed(file: Path) -> list[Path]:
         else []
     )
     if not names or any(Path(n).name != n for n in names):
-        raise UsageError(
-            f"{file}: no index of safetensors files in its folder", "expected an object 'weight_map'"
-        )
+        raise UsageError(f"{file}: no index of safetensors files in its folder", "expected an object 'weight_map'")
     absent = [n for n in names if not is_file(file.with_name(n))]
     if absent:
         raise UsageError(

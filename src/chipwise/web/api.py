@@ -228,9 +228,7 @@ def _instead(path: str) -> str:
         return ""
     field = next((n for n in FIRST if n in {f.name for f in fields(VERBS[verb])}), "")  # type: ignore[arg-type]
     said = f"?{urlencode({field: rest[0]})}" if rest[0] and field else ""
-    return (
-        f"POST /v1/{verb} with the fields as JSON, or GET /{verb}.json{said or ' with them in the address'}"
-    )
+    return f"POST /v1/{verb} with the fields as JSON, or GET /{verb}.json{said or ' with them in the address'}"
 
 
 def routes() -> list[Route]:

@@ -131,9 +131,7 @@ def serve(
     Raises `UsageError` for an address that cannot be listened on, or a token that is none.
     """
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isprintable()):
-        raise UsageError(
-            "--token: too short, or not printable", "at least 16 ASCII characters, or leave it out"
-        )
+        raise UsageError("--token: too short, or not printable", "at least 16 ASCII characters, or leave it out")
     if demo and token:
         raise UsageError("--demo asks for no token", "leave out --token, or --demo")
     private = loopback(host)

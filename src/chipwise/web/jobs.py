@@ -93,10 +93,7 @@ class Jobs:
         return await self.run(request, gone, within_s)
 
     async def run(
-        self,
-        request: Any,
-        gone: Callable[[], Awaitable[None]] | None = None,
-        within_s: float | None = None,
+        self, request: Any, gone: Callable[[], Awaitable[None]] | None = None, within_s: float | None = None
     ) -> Any:
         """What something that answers itself says, as `answer` says it."""
         return (await self._shared(request, gone, within_s))[0]
@@ -123,12 +120,7 @@ class Jobs:
             del self._flights[place]
 
     async def _shared(
-        self,
-        request: Any,
-        gone: Callable[[], Awaitable[None]] | None,
-        within_s: float | None,
-        *,
-        early: bool = False,
+        self, request: Any, gone: Callable[[], Awaitable[None]] | None, within_s: float | None, *, early: bool = False
     ) -> tuple[Any, bool]:
         """An answer and whether it is whole."""
         key = (type(request), request, date.today(), _imported())
@@ -155,9 +147,7 @@ class Jobs:
             if left is not None:
                 left.cancel()
 
-    async def _work(
-        self, request: Any, key: Any, wait_s: float, answer_s: float, known: asyncio.Future[Any]
-    ) -> Any:
+    async def _work(self, request: Any, key: Any, wait_s: float, answer_s: float, known: asyncio.Future[Any]) -> Any:
         try:
             async with asyncio.timeout(wait_s):
                 worker = await self._free.get()

@@ -57,9 +57,7 @@ async def read_object(request: Request, most_bytes: int, within_s: float) -> dic
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(
-            415, Problem("unusable-value", "the body is no JSON", "Content-Type: application/json")
-        )
+        raise RefusedError(415, Problem("unusable-value", "the body is no JSON", "Content-Type: application/json"))
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":
         what = f"a body in {shorten(coding, 20)} is not read"
@@ -74,9 +72,7 @@ async def read_object(request: Request, most_bytes: int, within_s: float) -> dic
         given = json.loads(body.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         said = str(error) if isinstance(error, json.JSONDecodeError | _TwiceError) else "not valid JSON"
-        raise RefusedError(
-            400, Problem("unusable-value", f"cannot read the body: {said}", "send JSON")
-        ) from None
+        raise RefusedError(400, Problem("unusable-value", f"cannot read the body: {said}", "send JSON")) from None
     if not isinstance(given, dict):
         raise RefusedError(422, Problem("unusable-value", "the body is no object", "send {} with the fields"))
     return given
@@ -94,9 +90,7 @@ async def _body(request: Request, most: int) -> bytes:
                 break
             parts.append(part)
     if size > most:
-        raise RefusedError(
-            413, Problem("unusable-value", f"the body is too large, at most {most:,} bytes are read")
-        )
+        raise RefusedError(413, Problem("unusable-value", f"the body is too large, at most {most:,} bytes are read"))
     return b"".join(parts)
 
 

@@ -40,9 +40,7 @@ def openapi() -> dict[str, Any]:
                 "summary": "Whether the server is up.",
                 "tags": ["server"],
                 "security": [],
-                "responses": {
-                    "200": _json("up", {"type": "object", "required": ["status"]}, {"status": "ok"})
-                }
+                "responses": {"200": _json("up", {"type": "object", "required": ["status"]}, {"status": "ok"})}
                 | {s: refusals[s] for s in ("403", "414", "421")},
             }
         }
@@ -74,10 +72,7 @@ def openapi() -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "tags": [{"name": tag} for tag in (*TEXTS["tags"], "jobs", "server")],
         "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"token": []}],
     }
 

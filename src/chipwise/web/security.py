@@ -179,11 +179,7 @@ class Guard:
 def _guessed(scope: Scope) -> bool:
     """Whether a request says any token."""
     headers = Headers(scope=scope)
-    return (
-        "authorization" in headers
-        or COOKIE in headers.get("cookie", "")
-        or b"token=" in scope["query_string"]
-    )
+    return "authorization" in headers or COOKIE in headers.get("cookie", "") or b"token=" in scope["query_string"]
 
 
 def _name_of(host: str) -> str | None:

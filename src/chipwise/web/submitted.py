@@ -66,9 +66,7 @@ class Submitted:
         """A job whose `answer` is worked out from now on. Raises `RefusedError` (429) where too many are unfinished."""
         self._sweep()
         if sum(job.state not in ENDED for job in self._jobs.values()) >= self.limits.jobs:
-            raise RefusedError(
-                429, Problem("busy", "too many jobs are unfinished", "end one, or come back"), 30
-            )
+            raise RefusedError(429, Problem("busy", "too many jobs are unfinished", "end one, or come back"), 30)
         job = SubmittedJob(secrets.token_hex(16), verb, dt.datetime.now(dt.UTC))
         self._jobs[job.id] = job
         job.task = asyncio.create_task(self._work(job, answer))
@@ -130,14 +128,8 @@ def question_of(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The verb and the fields of a body `{"verb": ..., "request": {...}}`. Raises `RefusedError` (422) for another."""
     verb, request = given.get("verb"), given.get("request", {})
     strange = next((name for name in given if name not in ("verb", "request")), "")
-    wrong = (
-        strange
-        or ("" if isinstance(verb, str) else "verb")
-        or ("" if isinstance(request, dict) else "request")
-    )
+    wrong = strange or ("" if isinstance(verb, str) else "verb") or ("" if isinstance(request, dict) else "request")
     if wrong:
         hint = '{"verb": "train", "request": {"model": ...}}'
-        raise RefusedError(
-            422, Problem("unusable-value", f"cannot use {wrong!r} of a job", hint, field=wrong)
-        )
+        raise RefusedError(422, Problem("unusable-value", f"cannot use {wrong!r} of a job", hint, field=wrong))
     return str(verb), dict(request)

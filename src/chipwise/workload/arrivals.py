@@ -86,9 +86,7 @@ class Arrivals:
     def at_rate(self, rate_per_s: float) -> Arrivals:
         """The same requests, arriving faster or slower by one factor. Raises `UsageError` where no times are known."""
         if self.time_s is None or self.rate_per_s is None:
-            raise UsageError(
-                f"{self.named or 'the log'} holds no times to scale", "leave --rate out", field="rate"
-            )
+            raise UsageError(f"{self.named or 'the log'} holds no times to scale", "leave --rate out", field="rate")
         words = f"time scaled by {format_number(self.rate_per_s / rate_per_s)}: {rate_words(rate_per_s)}"
         return replace(self, time_s=self.time_s * (self.rate_per_s / rate_per_s), said=(*self.said, words))
 
@@ -96,9 +94,7 @@ class Arrivals:
         """The first `count` of them."""
         known = None if self.blocks is None else self.blocks[:count]
         times = None if self.time_s is None else self.time_s[:count]
-        return replace(
-            self, prompt=self.prompt[:count], output=self.output[:count], time_s=times, blocks=known
-        )
+        return replace(self, prompt=self.prompt[:count], output=self.output[:count], time_s=times, blocks=known)
 
     def counts(self, window_s: float) -> Array:
         """Arrivals in windows side by side; none where it spans fewer than ten."""
@@ -181,9 +177,7 @@ class Arrivals:
         normal = of_lengths.standard_normal((2, count))
         r = lengths.correlation
         both = normal[0], r * normal[0] + np.sqrt(max(1.0 - r * r, 0.0)) * normal[1]
-        prompt, output = (
-            _sampled(lengths, side, z) for side, z in zip(("prompt", "output"), both, strict=True)
-        )
+        prompt, output = (_sampled(lengths, side, z) for side, z in zip(("prompt", "output"), both, strict=True))
         if rate_per_s is None:
             times = np.zeros(count)
         else:
@@ -248,9 +242,7 @@ def read_log(path: str) -> Arrivals:
     """
     rows = list(_rows(path, _text(path)))
     if not rows:
-        raise UsageError(
-            f"{path}: the log holds no requests", "a line for each, with prompt_tokens and output_tokens"
-        )
+        raise UsageError(f"{path}: the log holds no requests", "a line for each, with prompt_tokens and output_tokens")
     columns = _columns(path, rows[0][1], _LENGTHS)
     said: list[str] = []
     prompt, output = (
@@ -349,9 +341,7 @@ def _is_object(text: str) -> bool:
 def _unfolded(path: str, line: int, found: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The requests of a JSON value: one, those under the names that reports of benchmarks use, or columns of them."""
     if not isinstance(found, dict):
-        raise UsageError(
-            f"{path}, line {line}: no JSON object", "one for each request, or a table with a head"
-        )
+        raise UsageError(f"{path}, line {line}: no JSON object", "one for each request, or a table with a head")
     for name in ("benchmarks", "requests", "successful"):
         inner = found.get(name)
         if isinstance(inner, dict):
@@ -367,9 +357,7 @@ def _unfolded(path: str, line: int, found: Any) -> Iterator[tuple[int, Mapping[s
 
 def _by_columns(where: str, found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The requests of an object whose lengths are lists; of any other the object itself."""
-    sizes = {
-        name: value for name, value in found.items() if isinstance(value, list) and _role(name) in _SIDES
-    }
+    sizes = {name: value for name, value in found.items() if isinstance(value, list) and _role(name) in _SIDES}
     if not sizes:
         yield found
         return
@@ -401,8 +389,7 @@ def _role(name: str) -> str:
     stem = _unit(plain)[0]
     for role, names in _known()["columns"].items():
         if plain in names or (
-            role == "time"
-            and (stem in names or stem.removesuffix("s") in names or plain.removesuffix("s") in names)
+            role == "time" and (stem in names or stem.removesuffix("s") in names or plain.removesuffix("s") in names)
         ):
             return str(role)
     return ""
@@ -435,9 +422,7 @@ def _columns(path: str, row: Mapping[str, Any], needed: Mapping[str, str]) -> _C
         raise UsageError(f"{path}: no column of {' and '.join(missing)} among {has}", hint)
     tool: Mapping[str, Any] = next((t for t in table["tool"] if all(n in plain for n in t["columns"])), {})
     unit = _unit(_plain(found["time"]))[1] or _UNITS.get(tool.get("unit", ""), 0.0)
-    return _Columns(
-        found["prompt"], found["output"], found["time"], found["blocks"], found["block_tokens"], unit, tool
-    )
+    return _Columns(found["prompt"], found["output"], found["time"], found["blocks"], found["block_tokens"], unit, tool)
 
 
 def _length(path: str, line: int, value: Any, name: str) -> float:
@@ -445,13 +430,10 @@ def _length(path: str, line: int, value: Any, name: str) -> float:
         tokens = float(str(value).replace(",", "") if isinstance(value, str) else value)
     except (TypeError, ValueError):
         raise UsageError(
-            f"{path}, line {line}: {name} is {shorten(repr(value), 30)}, not a number of tokens",
-            "a whole number",
+            f"{path}, line {line}: {name} is {shorten(repr(value), 30)}, not a number of tokens", "a whole number"
         ) from None
     if not 0 <= tokens <= LONGEST:
-        raise UsageError(
-            f"{path}, line {line}: {name} is {tokens:g}: out of range", "0 to 100 million tokens"
-        )
+        raise UsageError(f"{path}, line {line}: {name} is {tokens:g}: out of range", "0 to 100 million tokens")
     return tokens
 
 
@@ -503,17 +485,13 @@ def _spread(times: Array, said: list[str]) -> Array:
     even = np.abs(gaps / step - np.round(gaps / step)) < _UNEVEN
     if step < _COARSE_S or even.mean() < 1.0 - _UNEVEN:
         return times
-    said.append(
-        f"times stand in steps of {step:g} s, up to {count.max()} requests at one: spread over the step"
-    )
+    said.append(f"times stand in steps of {step:g} s, up to {count.max()} requests at one: spread over the step")
     rank = np.arange(len(times)) - (np.cumsum(count) - count)[place]
     room = np.minimum(np.append(gaps, step), step)
     return np.asarray(times + (rank + 0.5) / count[place] * room[place])
 
 
-def _blocks(
-    path: str, line: int, row: Mapping[str, Any], name: str, numbers: dict[Any, int]
-) -> tuple[int, ...]:
+def _blocks(path: str, line: int, row: Mapping[str, Any], name: str, numbers: dict[Any, int]) -> tuple[int, ...]:
     value = row.get(name)
     try:
         found = json.loads(value) if isinstance(value, str) else value

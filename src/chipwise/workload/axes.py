@@ -67,9 +67,7 @@ class Sizes:
     full: Mapping[str, int]
     shards: Mapping[str, Real] = field(default_factory=dict)
     replicas: Real = 1.0
-    held: dict[tuple[tuple[int, tuple[str, ...]], ...], Real] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    held: dict[tuple[tuple[int, tuple[str, ...]], ...], Real] = field(default_factory=dict, compare=False, repr=False)
 
     def whole(self, size: Size) -> int:
         """`size` over the unsharded axes."""

@@ -130,24 +130,16 @@ def _format(name: str, role: str, layer: int, layers: int, shared: int, experts:
             return "iq2_s" if name == "iq3_xxs" else "iq3_xxs"
         case "o":
             if eight:
-                return (
-                    base
-                    if name in ("q4_0", "q4_1", "q5_0", "q5_1", "q5_k_s", "q5_k_m", "q6_k", "q8_0")
-                    else "q5_k"
-                )
+                return base if name in ("q4_0", "q4_1", "q5_0", "q5_1", "q5_k_s", "q5_k_m", "q6_k", "q8_0") else "q5_k"
             if name in SMALLER or name == "iq3_xxs":
                 return "iq3_s"
             if name in ("iq1_s", "iq1_m"):
                 return "iq2_xxs"
             return {"q2_k": "q3_k", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_m": "q4_k"}.get(name, base)
         case "qkv":
-            return {
-                "q3_k_m": "q4_k",
-                "q3_k_l": "q4_k",
-                "iq3_m": "q4_k",
-                "q4_k_m": "q5_k",
-                "q5_k_m": "q6_k",
-            }.get(name, base)
+            return {"q3_k_m": "q4_k", "q3_k_l": "q4_k", "iq3_m": "q4_k", "q4_k_m": "q5_k", "q5_k_m": "q6_k"}.get(
+                name, base
+            )
         case "down":
             return _down(name, layer, layers, eight)
     return base

@@ -169,9 +169,7 @@ class Graph:
         total = 0.0
         for repeat, block in self.distinct():
             sizes = Sizes(block.axes)
-            total += repeat * sum(
-                float(c.growth_bytes(sizes)) for c in block.caches if c.kind in SCOPES[scope]
-            )
+            total += repeat * sum(float(c.growth_bytes(sizes)) for c in block.caches if c.kind in SCOPES[scope])
         return total
 
     def state_bytes(self) -> float:

@@ -15,10 +15,7 @@ from chipwise.workload.precision import LARGE, Precision, TensorClass, uniform
 LABELS: Mapping[str, str] = {
     **SAID["labels"],
     **dict.fromkeys(GGUF, "a mix of block formats of llama.cpp (GGUF)"),
-    **{
-        f"mlx_{bits}bit": f"{bits}-bit integers in groups of 64 (MLX), tables too"
-        for bits in (2, 3, 4, 5, 6, 8)
-    },
+    **{f"mlx_{bits}bit": f"{bits}-bit integers in groups of 64 (MLX), tables too" for bits in (2, 3, 4, 5, 6, 8)},
     **{
         f"exl{kind}_{bits}": f"{bits} bits per weight (EXL{kind}), or as in exl{kind}-4.25"
         for kind in (2, 3)

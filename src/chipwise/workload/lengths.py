@@ -43,14 +43,11 @@ class Lengths:
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):
             if not 1 <= getattr(self, name) <= LONGEST:
-                raise UsageError(
-                    f"{name}: {getattr(self, name):g} is out of range", "1 to 100 million tokens"
-                )
+                raise UsageError(f"{name}: {getattr(self, name):g} is out of range", "1 to 100 million tokens")
         for name in ("prompt_cv", "output_cv"):
             if not 0 <= getattr(self, name) <= WIDEST:
                 raise UsageError(
-                    f"{name}: {getattr(self, name):g} is out of range",
-                    f"standard deviation over mean, 0 to {WIDEST:g}",
+                    f"{name}: {getattr(self, name):g} is out of range", f"standard deviation over mean, 0 to {WIDEST:g}"
                 )
         if not -1 <= self.correlation <= 1:
             raise UsageError(f"correlation: {self.correlation:g} is out of range", "-1 to 1")
@@ -60,10 +57,7 @@ class Lengths:
         prompt = self.prompt_tokens + tokens
         points = tuple(p + tokens for p in self.prompt_points)
         return replace(
-            self,
-            prompt_tokens=prompt,
-            prompt_cv=self.prompt_cv * self.prompt_tokens / prompt,
-            prompt_points=points,
+            self, prompt_tokens=prompt, prompt_cv=self.prompt_cv * self.prompt_tokens / prompt, prompt_points=points
         )
 
     @classmethod

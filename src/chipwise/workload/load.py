@@ -161,8 +161,7 @@ def _text_part(outer: Reader) -> Reader:
     outer.skip(*KEPT, *OTHER_PARTS, "tie_word_embeddings")
     inner.pop("architectures", None) if shared.get("architectures") else None
     found = Reader(
-        {**shared, **{k: v for k, v in inner.items() if v is not None or k not in shared}},
-        f"{outer.origin}: {name}",
+        {**shared, **{k: v for k, v in inner.items() if v is not None or k not in shared}}, f"{outer.origin}: {name}"
     )
     return _text_part(found) if name == "thinker_config" else found
 

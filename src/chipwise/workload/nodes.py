@@ -97,12 +97,8 @@ class LatentAttend(PerToken):
     def _expanded(self, sizes: Sizes, s: Segment) -> tuple[Op, ...]:
         heads, rank = sizes.local(self.heads), sizes.local(self.rank)
         nope, rope, value = sizes.local(self.nope), sizes.local(self.rope), sizes.local(self.value)
-        expand = ops.gemm(
-            s.batch * s.kv, heads * (nope + value), rank, self.up.format, self.activation, name="kv_up"
-        )
-        attend = ops.attention(
-            s.batch, s.q, s.kv, heads, heads, nope + rope, WIDE, value_dim=value, name=self.name
-        )
+        expand = ops.gemm(s.batch * s.kv, heads * (nope + value), rank, self.up.format, self.activation, name="kv_up")
+        attend = ops.attention(s.batch, s.q, s.kv, heads, heads, nope + rope, WIDE, value_dim=value, name=self.name)
         return expand, attend
 
 

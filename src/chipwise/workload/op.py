@@ -130,15 +130,7 @@ def convolution(
         flops=2.0 * groups * m * n * k,
         weight_bytes=groups * weight.bytes(n, k),
         activation_bytes=moved / 8.0,
-        dims={
-            "m": m,
-            "n": n,
-            "k": k,
-            "batch": groups,
-            "kernel": kernel,
-            "images": images,
-            "strides": inputs / outputs,
-        },
+        dims={"m": m, "n": n, "k": k, "batch": groups, "kernel": kernel, "images": images, "strides": inputs / outputs},
     )
 
 
@@ -219,14 +211,7 @@ def decodes(op: Op) -> bool:
 
 
 def scan(
-    batch: Real,
-    q: Real,
-    heads: Real,
-    flops_per_token: Real,
-    state_bytes: Real,
-    row_values: Real,
-    *,
-    name: str = "scan",
+    batch: Real, q: Real, heads: Real, flops_per_token: Real, state_bytes: Real, row_values: Real, *, name: str = "scan"
 ) -> Op:
     """A recurrence over `q` new tokens of `batch` sequences: `flops_per_token` over all heads; the state of
     `state_bytes` per sequence is read and written once; `row_values` 16-bit values per token go in and out.

@@ -59,9 +59,7 @@ class Precision:
         """The same with some classes left in the base format."""
         out = frozenset(classes)
         weights = {c: f for c, f in self.weights.items() if c not in out}
-        return replace(
-            self, weights=weights, activations={c: f for c, f in self.activations.items() if c not in out}
-        )
+        return replace(self, weights=weights, activations={c: f for c, f in self.activations.items() if c not in out})
 
 
 def uniform(name: str, *, weights_only: bool = False, base: str = "bf16") -> Precision:

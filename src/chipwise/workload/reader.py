@@ -125,9 +125,7 @@ class Reader:
 
     def unread(self) -> tuple[str, ...]:
         """Keys that nobody asked for and that are not known to be irrelevant."""
-        rest = (
-            k for k in self.data if k not in self._read and k not in IRRELEVANT and not k.endswith(TOKENS)
-        )
+        rest = (k for k in self.data if k not in self._read and k not in IRRELEVANT and not k.endswith(TOKENS))
         return tuple(sorted(k for k in rest if self.data[k] not in (None, False, [], {})))
 
     def _get(self, keys: tuple[str, ...], default: Any) -> tuple[str, Any]:

@@ -89,9 +89,7 @@ class Workload:
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):
             if not 1 <= getattr(self, name) <= 1e8:
-                raise UsageError(
-                    f"{name}: {getattr(self, name):g} is out of range", "1 to 100 million tokens"
-                )
+                raise UsageError(f"{name}: {getattr(self, name):g} is out of range", "1 to 100 million tokens")
         for name in ("rate_per_s", "ttft_s", "tpot_s", "e2e_s"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1e9:
@@ -99,8 +97,7 @@ class Workload:
         for name, least, most in (("confidence", 0.5, 0.99), ("utilisation", 0.05, 1.0)):
             if not least <= getattr(self, name) <= most:
                 raise UsageError(
-                    f"--{name} {100.0 * getattr(self, name):.6g}% is out of range",
-                    f"{least:.0%} to {most:.0%}",
+                    f"--{name} {100.0 * getattr(self, name):.6g}% is out of range", f"{least:.0%} to {most:.0%}"
                 )
         if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
             raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")

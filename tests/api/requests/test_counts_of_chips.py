@@ -64,9 +64,7 @@ def test_a_count_caps_cards_at_a_desk_too() -> None:
         assert all(p.chip == "rtx-4090" and p.chips <= 4 for p in plans)
 
 
-@pytest.mark.parametrize(
-    ("model", "chip", "replicas"), [("resnet50", "8xrtx-pro-6000", 8), ("sdxl", "2xrtx-4090", 2)]
-)
+@pytest.mark.parametrize(("model", "chip", "replicas"), [("resnet50", "8xrtx-pro-6000", 8), ("sdxl", "2xrtx-4090", 2)])
 def test_networks_fill_cards_at_a_desk_with_replicas(model: str, chip: str, replicas: int) -> None:
     (plan,) = cw.estimate(model, chip=chip, evidence="none").plans
     assert (plan.replicas, plan.chips) == (replicas, replicas)

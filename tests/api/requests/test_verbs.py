@@ -44,9 +44,7 @@ LLAMA = {
 def test_a_request_describes_every_field(verb: str) -> None:
     schema = TypeAdapter(VERBS[verb]).json_schema()
     assert schema["additionalProperties"] is False
-    assert set(schema.get("required", ())) == {
-        n for n, p in schema["properties"].items() if "default" not in p
-    }
+    assert set(schema.get("required", ())) == {n for n, p in schema["properties"].items() if "default" not in p}
     for name, part in schema["properties"].items():
         assert part["description"], name
         assert not name.endswith("_")
@@ -61,9 +59,7 @@ def test_what_may_be_a_file_is_marked(verb: str) -> None:
 
 DOORS: dict[str, Callable[..., Any]] = {
     "agents, HTTP": lambda **given: read_request("plan", given),
-    "Python": lambda **given: PlanRequest(
-        **{"in_" if name == "in" else name: v for name, v in given.items()}
-    ),
+    "Python": lambda **given: PlanRequest(**{"in_" if name == "in" else name: v for name, v in given.items()}),
 }
 
 
@@ -96,8 +92,7 @@ def test_a_bare_number_for_a_time_is_refused_with_both_readings(verb: str, name:
     number = str(bare).strip()
     with pytest.raises(UsageError, match=rf"{number}: {number}ms or {number}s[?]") as refused:
         read_request(
-            verb,
-            {"model": MODEL, "chip": "l4", name: bare} if verb != "plan" else {"model": MODEL, name: bare},
+            verb, {"model": MODEL, "chip": "l4", name: bare} if verb != "plan" else {"model": MODEL, name: bare}
         )
     assert (refused.value.field, refused.value.instead) == (name, (f"{number}ms", f"{number}s"))
 
@@ -173,13 +168,9 @@ def test_doors_take_a_day_that_is_written_out() -> None:
 
 
 def test_a_question_becomes_a_command_and_another_question() -> None:
-    asked = PlanRequest(
-        model=MODEL, in_="1k", precision="fp8", have="2xl4", disaggregate=True, spare=1, rate="5/s"
-    )
+    asked = PlanRequest(model=MODEL, in_="1k", precision="fp8", have="2xl4", disaggregate=True, spare=1, rate="5/s")
     line = command_line("plan", asked)
-    assert line == (
-        f"chipwise plan {MODEL} --in 1k --rate 5/s --precision fp8 --disaggregate --have 2xl4 --spare 1"
-    )
+    assert line == (f"chipwise plan {MODEL} --in 1k --rate 5/s --precision fp8 --disaggregate --have 2xl4 --spare 1")
     sized = about(asked, FitRequest, chips="l4")
     assert command_line("fit", sized) == f"chipwise fit {MODEL} --precision fp8 --chips l4"
 

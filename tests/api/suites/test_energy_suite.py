@@ -99,9 +99,7 @@ def test_printed_commands_hold_the_figures(tmp_path: Path, run: Run) -> None:
     for line, (_, figure) in zip(predicted, PATHS.items(), strict=True):
         command = typed[line["row_id"]]
         if command not in said:
-            said[command] = json.loads(run(*shlex.split(command)[1:], "--format", "json").out)["plans"][0][
-                "energy"
-            ]
+            said[command] = json.loads(run(*shlex.split(command)[1:], "--format", "json").out)["plans"][0]["energy"]
         shown = said[command][figure]
         for end, name in (("mid", "predicted"), ("low", "low"), ("high", "high")):
             assert shown[end] == pytest.approx(float(line[name]), rel=1e-9)
@@ -160,15 +158,8 @@ def test_what_cannot_be_answered_says_why(tmp_path: Path, change: dict[str, str]
 
 def test_power_is_learned_from_what_chips_did_at_the_rate_that_was_measured(tmp_path: Path) -> None:
     note = "task lm-arena-chat; tp=1 dp=1 ep=1; running batch 63.0"
-    watts = {
-        "id": "w",
-        "metric": "avg_power_w_per_chip",
-        "value": "500",
-        "note": f"{note}; total GPU power / GPUs",
-    }
-    fast, slow = (
-        _done(tmp_path, watts, {"id": "j", "note": note, "value": joules}) for joules in ("0.1", "0.4")
-    )
+    watts = {"id": "w", "metric": "avg_power_w_per_chip", "value": "500", "note": f"{note}; total GPU power / GPUs"}
+    fast, slow = (_done(tmp_path, watts, {"id": "j", "note": note, "value": joules}) for joules in ("0.1", "0.4"))
     alone = _done(tmp_path, watts)
     # four times the joules at the same watts: a fourth of the rate, hence of the bytes
     assert fast / slow == pytest.approx(4.0)

@@ -70,9 +70,7 @@ def table(folder: Path, rows: list[Row], name: str = "rows.csv") -> str:
     return str(folder / name)
 
 
-def answers(
-    folder: Path, suite: str, rows: list[Row], anchors: list[Row] | None = None
-) -> dict[str, list[Row]]:
+def answers(folder: Path, suite: str, rows: list[Row], anchors: list[Row] | None = None) -> dict[str, list[Row]]:
     """The lines of every row, by its id."""
     out = str(folder / "out.csv")
     own = None if anchors is None else table(folder, anchors, "anchors.csv")
@@ -91,9 +89,9 @@ def test_a_bad_row_leaves_the_others_as_they_are(suite: str, folder: Path) -> No
     assert alone
     assert all(line["refused"] == "" and float(line["predicted"]) > 0 for line in alone)
     numeric = [name for name, value in SOUND[suite].items() if value[0] in NUMBER]
-    bad = [
-        row | {"row_id": f"{name} {i}", name: value} for name in numeric for i, value in enumerate(HOSTILE)
-    ] or [row | {"row_id": "b", "config_file": "\x00"}]
+    bad = [row | {"row_id": f"{name} {i}", name: value} for name in numeric for i, value in enumerate(HOSTILE)] or [
+        row | {"row_id": "b", "config_file": "\x00"}
+    ]
     found = answers(folder, suite, [row, *bad, row | {"row_id": "z"}])
     assert [{**line, "row_id": ""} for line in found["a"]] == [{**line, "row_id": ""} for line in alone]
     assert [{**line, "row_id": ""} for line in found["z"]] == [{**line, "row_id": ""} for line in alone]
@@ -109,13 +107,7 @@ def test_a_bad_row_leaves_the_others_as_they_are(suite: str, folder: Path) -> No
 @pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if suite.anchored])
 def test_a_bad_anchor_anchors_nothing(suite: str, folder: Path) -> None:
     row = {"row_id": "a", **SOUND[suite]}
-    measured = {
-        "result": "21000",
-        "tokens_per_s": "21000",
-        "ttft_ms": "200",
-        "tpot_ms": "12",
-        "step_time_s": "9",
-    }
+    measured = {"result": "21000", "tokens_per_s": "21000", "ttft_ms": "200", "tpot_ms": "12", "step_time_s": "9"}
     good = row | measured | {"row_id": "g"}
     bad = [
         good | {"row_id": f"{name} {value}", name: value}

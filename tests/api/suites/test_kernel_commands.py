@@ -56,9 +56,9 @@ def test_the_verb_gives_the_figure_of_every_row(drawn: Path) -> None:
         t = report.kernels[0].time_s
         assert row.mid is not None, row.refused
         figures = (report.seconds, t.mid, t.low, t.high)
-        assert figures == pytest.approx(
-            [1e-6 * v for v in (row.mid, row.mid, row.low, row.high)], rel=1e-9
-        ), request_of(asked, at).command
+        assert figures == pytest.approx([1e-6 * v for v in (row.mid, row.mid, row.low, row.high)], rel=1e-9), (
+            request_of(asked, at).command
+        )
 
 
 def test_printed_commands_hold_the_figures(drawn: Path, tmp_path: Path, run: Run) -> None:
@@ -73,9 +73,7 @@ def test_printed_commands_hold_the_figures(drawn: Path, tmp_path: Path, run: Run
         program, *arguments = shlex.split(line["command"])
         assert program == "chipwise"
         report = json.loads(run(*arguments, "--format", "json").out)
-        assert report["seconds"] * 1e6 == pytest.approx(
-            float(predicted[line["row_id"]]["predicted"]), rel=1e-9
-        )
+        assert report["seconds"] * 1e6 == pytest.approx(float(predicted[line["row_id"]]["predicted"]), rel=1e-9)
 
 
 def test_every_option_of_an_operator_is_a_field_of_the_request() -> None:

@@ -24,9 +24,7 @@ ROWS = [
 ]
 
 
-def predicted(
-    tmp_path: Path, rows: list[tuple[object, ...]], columns: tuple[str, ...]
-) -> list[dict[str, str]]:
+def predicted(tmp_path: Path, rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> list[dict[str, str]]:
     source, out = tmp_path / "rows.csv", tmp_path / "out.csv"
     with source.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([columns, *rows])

@@ -106,9 +106,7 @@ def test_a_row_says_its_shell_in_the_note(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked_says_why(tmp_path: Path) -> None:
-    lines = answered(
-        tmp_path, {**ROW, "metric": "joules"}, {**ROW, "quant": "q9_k"}, {**ROW, "chip": "nonesuch-9"}
-    )
+    lines = answered(tmp_path, {**ROW, "metric": "joules"}, {**ROW, "quant": "q9_k"}, {**ROW, "chip": "nonesuch-9"})
     assert [bool(line["refused"]) for line in lines] == [True] * 3
     assert "pp_tok_s, tg_tok_s, memory_gb" in lines[0]["refused"]
     assert "q9_k" in lines[1]["refused"]

@@ -67,9 +67,7 @@ ROWS = [
 
 def test_a_row_is_the_command_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, commands = tmp_path / "out.csv", tmp_path / "cmd.csv"
-    written, refused = predict_suite(
-        "media", table(tmp_path / "media.csv", ROWS), str(out), commands=str(commands)
-    )
+    written, refused = predict_suite("media", table(tmp_path / "media.csv", ROWS), str(out), commands=str(commands))
     assert (written, refused) == (len(ROWS), 0)
     said = {r["row_id"]: r for r in csv.DictReader(out.read_text().splitlines())}
     lines = {r["row_id"]: r["command"] for r in csv.DictReader(commands.read_text().splitlines())}
@@ -81,11 +79,7 @@ def test_a_row_is_the_command_that_is_printed(tmp_path: Path, capsys: pytest.Cap
         plan = json.loads(capsys.readouterr().out)["plans"][0]
         metric = one["metric"]
         assert said[one["row_id"]]["metric"] == metric
-        figure = (
-            plan["memory_bytes"] / 1e9
-            if metric == "peak_memory_gb"
-            else plan[fields.get(metric, metric)]["mid"]
-        )
+        figure = plan["memory_bytes"] / 1e9 if metric == "peak_memory_gb" else plan[fields.get(metric, metric)]["mid"]
         assert figure == pytest.approx(float(said[one["row_id"]]["predicted"]), rel=1e-9)
         low, mid, high = (float(said[one["row_id"]][name]) for name in ("low", "predicted", "high"))
         assert low <= mid <= high
@@ -100,14 +94,7 @@ def test_what_a_row_says_becomes_options() -> None:
     assert question_of(row(precision="fp16-amp")).precision == "amp-fp16"
     assert question_of(row(precision="fp32(conv tf32 on A100)")).precision == "fp32"
     trained = question_of(
-        row(
-            model="resnet50",
-            phase="train",
-            batch="",
-            model_detail="micro_batch=8",
-            chips="2",
-            parallel="dp=2",
-        )
+        row(model="resnet50", phase="train", batch="", model_detail="micro_batch=8", chips="2", parallel="dp=2")
     )
     assert trained.training
     assert trained.batch == 16
@@ -159,11 +146,7 @@ def test_what_a_source_does_not_say_is_a_fact_of_the_catalogue() -> None:
     assert plain.settings == "attention=plain"
     made = question_of(row(model="sam_vit_b", model_detail="image_size=1024;stage=Triton"))
     assert made.settings == "bias=inside"
-    zoo = {
-        "model": "retinanet_R_50_FPN",
-        "source": "facebookresearch/detectron2 MODEL_ZOO.md",
-        "phase": "train",
-    }
+    zoo = {"model": "retinanet_R_50_FPN", "source": "facebookresearch/detectron2 MODEL_ZOO.md", "phase": "train"}
     asked = {**zoo, "batch": "2", "model_detail": "image_size=800x1333"}
     assert question_of(row(**asked)).resolution == "992x736"
     assert question_of(row(**asked, metric="peak_memory_gb")).resolution == "1344x800"  # the highest of a run

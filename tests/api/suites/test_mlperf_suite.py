@@ -67,8 +67,7 @@ def test_a_tuned_network_is_compiled_whatever_library_is_named() -> None:
 
 def test_tighter_limits_give_less_and_older_rounds_too() -> None:
     rates = {
-        a.run.scenario: a.rate[0]
-        for a in asked([{**ROW, "scenario": s} for s in ("Offline", "Server", "Interactive")])
+        a.run.scenario: a.rate[0] for a in asked([{**ROW, "scenario": s} for s in ("Offline", "Server", "Interactive")])
     }
     assert rates["Interactive"] < rates["Server"] <= rates["Offline"] * (1 + NEAR)
     aged = [a.rate[0] for a in asked([{**ROW, "round": r} for r in ("v4.0", "v4.1", "v5.0", "v6.0")])]
@@ -108,9 +107,7 @@ def test_evidence_match_says_the_same_figure() -> None:
     workload = Workload("batch", float(q.in_), float(q.out))
     # the cache in 8 bits and the policies of a submission are beyond what a match is told
     stock = match_evidence(q.model, workload, Given("h200-sxm-141gb", count=8), Terms(precision="fp8"))
-    plan = api.plan(
-        q.model, workload, Terms(precision="fp8"), limits=Limits(have={"h200-sxm-141gb": 8})
-    ).plans[0]
+    plan = api.plan(q.model, workload, Terms(precision="fp8"), limits=Limits(have={"h200-sxm-141gb": 8})).plans[0]
     assert stock.anchored is not None
     assert stock.anchored.model == plan.tokens_per_s.mid
     assert stock.interval == (plan.tokens_per_s.low, plan.tokens_per_s.high)
@@ -149,9 +146,7 @@ def test_beams_are_answered_and_printed_nowhere(tmp_path: Path) -> None:
 
 
 def test_numbers_of_a_fold_price_the_answer() -> None:
-    slow, fast = (
-        answer([read_run(ROW)], without_level(shipped_parameters(), pace=pace))[0] for pace in (1.4, 0.7)
-    )
+    slow, fast = (answer([read_run(ROW)], without_level(shipped_parameters(), pace=pace))[0] for pace in (1.4, 0.7))
     assert isinstance(slow, MlperfAnswer)
     assert isinstance(fast, MlperfAnswer)
     assert 1.5 < fast.rate[0] / slow.rate[0] < 2.1

@@ -25,9 +25,7 @@ def test_first_tokens_of_a_static_batch_wait_for_all_its_prompts() -> None:
 
     alone, together = (first_s("2024-04", clients) for clients in ("1", "8"))
     assert 5.0 < together / alone < 8.5, "prompts of a batch stand before its first tokens"
-    assert first_s("2024-04", "8", "32") / first_s("2024-04", "1", "32") < 4.0, (
-        "short prompts share a read of weights"
-    )
+    assert first_s("2024-04", "8", "32") / first_s("2024-04", "1", "32") < 4.0, "short prompts share a read of weights"
     assert first_s("2025-04", "8") < 0.5 * together, "later software lets requests join one by one"
 
 
@@ -57,9 +55,7 @@ def test_a_layout_that_a_publication_tells_elsewhere_is_the_one_that_is_asked() 
 
 
 def test_folds_are_judged_as_if_nobody_had_seen_what_they_leave_out() -> None:
-    found = Residuals.of(
-        range(2), 2.0, 2.1, metric="chip_w", chip="h100-sxm5-80gb", kind="serving", model="m"
-    )
+    found = Residuals.of(range(2), 2.0, 2.1, metric="chip_w", chip="h100-sxm5-80gb", kind="serving", model="m")
     near, far = (judged("energy", (), found, key) for key in ("nothing", "chip"))
     assert np.all(near.low < 2.0)
     assert np.all(near.high > 2.0)

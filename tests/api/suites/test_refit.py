@@ -30,9 +30,7 @@ def test_slow_products_lower_the_share_of_the_peak(tmp_path: Path) -> None:
     def share(slowdown: float) -> float:
         # a product of 4096 x n x 8192 at 600 TFLOPS
         lines = [ROW.format(n=n, us=n * 0.112 * slowdown, known=1) for n in range(4096, 12288, 512)]
-        shipped = read_table(
-            refitted("kernels", [rows(tmp_path, *lines)])["calibrate/data/kernels.csv"], "test"
-        )
+        shipped = read_table(refitted("kernels", [rows(tmp_path, *lines)])["calibrate/data/kernels.csv"], "test")
         assert all(p.rows and p.source for p in shipped.values())
         factors = {n: p.value for n, p in shipped.items() if n.startswith("simt.gemm.compute_share.")}
         return math.prod(({"simt.gemm.start_s.all": priors("gemm")["compute_share"].mid} | factors).values())

@@ -89,9 +89,7 @@ def test_answers_are_never_frozen_twice(frozen: Path, tmp_path: Path) -> None:
 
 def test_without_values_the_next_step_is_said(frozen: Path, tmp_path: Path, run: Run) -> None:
     rows = table(tmp_path / "rows.csv", ("", "", ""))
-    assert f"chipwise evidence round {rows}" in run(
-        "evidence", "round", rows, "--frozen", str(frozen)
-    ).refused(2)
+    assert f"chipwise evidence round {rows}" in run("evidence", "round", rows, "--frozen", str(frozen)).refused(2)
 
 
 def test_a_table_of_nothing_measured_names_the_columns(tmp_path: Path, run: Run) -> None:

@@ -165,9 +165,7 @@ def test_measured_columns_are_never_read(tmp_path: Path) -> None:
 
     plain, told = answers("a.csv"), answers("b.csv", ttft_ms="1e9", tpot_ms="nonsense")
     assert plain == told
-    assert [(p.row_id, p.metric) for p in plain] == [
-        (i, m) for i in ("s1", "s2") for m in ("ttft_ms", "tpot_ms")
-    ]
+    assert [(p.row_id, p.metric) for p in plain] == [(i, m) for i in ("s1", "s2") for m in ("ttft_ms", "tpot_ms")]
     assert all(p.low < p.mid < p.high for p in plain[:2] if p.low and p.mid and p.high)
     assert all(p.mid is None and "catalogue" in p.refused for p in plain[2:])
 
@@ -205,9 +203,7 @@ def test_anchors_pull_their_own_deployment_alone(tmp_path: Path) -> None:
     near_right = written(tmp_path, "right.csv", {"row_id": "z", "concurrency": "8", **right})
     agreed = {(p.row_id, p.metric): p for p in SERVING.predict(rows, anchors=near_right)}
     widths = {
-        name: {
-            row: (p.high or 0) / (p.low or 1) for (row, metric), p in answers.items() if metric == "tpot_ms"
-        }
+        name: {row: (p.high or 0) / (p.low or 1) for (row, metric), p in answers.items() if metric == "tpot_ms"}
         for name, answers in (("plain", plain), ("found", found), ("agreed", agreed))
     }
     assert widths["found"]["near"] < widths["found"]["far"]
@@ -259,9 +255,7 @@ def test_a_row_takes_the_answer_of_its_question(sampled: tuple[str, list[Serving
             assert mine.basis == sold.basis
 
 
-def test_the_printed_command_gives_the_answer_of_the_row(
-    sampled: tuple[str, list[ServingRun]], run: Run
-) -> None:
+def test_the_printed_command_gives_the_answer_of_the_row(sampled: tuple[str, list[ServingRun]], run: Run) -> None:
     path, runs = sampled
     said = {(p.row_id, p.metric): p for p in SERVING.predict(path)}
     apart = [r for r in runs if r.apart][: PRINTED // 2]
@@ -292,9 +286,7 @@ def test_scored_serving_rows_are_answered_and_near(truth: Path) -> None:
     assert sum(p.mid is not None for p in found) >= 0.97 * len(found)
     # in sample: a regression test, not a figure of accuracy
     for metric, most in (("tpot_ms", 0.09), ("ttft_ms", 0.28)):
-        errors = [
-            abs(p.mid / float(rows[p.row_id][metric]) - 1) for p in found if p.metric == metric and p.mid
-        ]
+        errors = [abs(p.mid / float(rows[p.row_id][metric]) - 1) for p in found if p.metric == metric and p.mid]
         assert np.median(errors) < most
     assert {p.basis for p in found if p.mid is not None} == {"calibrated"}
 

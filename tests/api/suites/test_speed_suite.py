@@ -32,12 +32,8 @@ def speed(tmp_path: Path, **given: str) -> float:
 
 def test_main_rows_are_within_a_factor() -> None:
     rows = {r["row_id"]: r for r in rows_of("token_speeds.csv") if r["use"] == "main"}
-    found = {
-        p.row_id: p for p in TOKEN_SPEEDS.predict(str(published("token_speeds.csv"))) if p.row_id in rows
-    }
-    off = [
-        abs(np.log(p.mid / float(rows[name]["tokens_per_s_per_user"]))) for name, p in found.items() if p.mid
-    ]
+    found = {p.row_id: p for p in TOKEN_SPEEDS.predict(str(published("token_speeds.csv"))) if p.row_id in rows}
+    off = [abs(np.log(p.mid / float(rows[name]["tokens_per_s_per_user"]))) for name, p in found.items() if p.mid]
     assert len(off) == len(rows), "every row that tells plain speeds is answered"
     assert np.exp(np.median(off)) < 1.3
     assert np.exp(np.quantile(off, 0.9)) < 1.6
@@ -61,9 +57,7 @@ def test_services_that_draft_are_faster_on_large_models_only(tmp_path: Path) -> 
 
 def test_a_token_waits_for_layers_not_for_chips(tmp_path: Path) -> None:
     # hundreds of LPUs hold a model; what a token takes is set by its layers
-    small, large = (
-        speed(tmp_path, model_family=f"Llama 3.1 {size}", precision="8-bit") for size in ("8B", "70B")
-    )
+    small, large = (speed(tmp_path, model_family=f"Llama 3.1 {size}", precision="8-bit") for size in ("8B", "70B"))
     assert 2 < small / large < 5, "80 layers against 32"
 
 
@@ -89,9 +83,7 @@ def test_a_service_is_asked_as_rows_of_published_speeds_are(tmp_path: Path, mode
     for figure, date in ((served.plain, "2023-01"), (served.drafted, "2025-05")):
         if figure is None:
             continue
-        (row,) = TOKEN_SPEEDS.predict(
-            table(tmp_path, chip=chip, model_family=model.rpartition("/")[2], date=date)
-        )
+        (row,) = TOKEN_SPEEDS.predict(table(tmp_path, chip=chip, model_family=model.rpartition("/")[2], date=date))
         assert (figure.mid, figure.low, figure.high) == pytest.approx((row.mid, row.low, row.high))
 
 

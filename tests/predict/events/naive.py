@@ -91,10 +91,7 @@ def naive(requests: Arrivals, rules: Rules, table: StepTable) -> dict[str, Array
                 s = waiting[0]
                 grown = 0 if rules.alone else 1
                 if (
-                    sum(
-                        -(-(r.held + grown) // size) if r.decodes and not rules.whole else blocks(r)
-                        for r in running
-                    )
+                    sum(-(-(r.held + grown) // size) if r.decodes and not rules.whole else blocks(r) for r in running)
                     + (-(-(s.held + 1) // size) if s.decodes and not rules.whole else blocks(s))
                     + back
                     > total

@@ -191,9 +191,7 @@ def test_ranks_in_step_take_as_long_as_the_slowest(stream: Arrivals, mixed: Step
 
 
 def test_what_no_rank_can_hold_is_lost(mixed: StepTable) -> None:
-    requests = Arrivals(
-        np.array([100.0, 90_000.0, 200.0]), np.array([5.0, 5.0, 5.0]), np.array([0.0, 1.0, 2.0])
-    )
+    requests = Arrivals(np.array([100.0, 90_000.0, 200.0]), np.array([5.0, 5.0, 5.0]), np.array([0.0, 1.0, 2.0]))
     found = run(requests, Fleet(Rules(1024, 8, 1000, 16), mixed))
     assert found.served.tolist() == [True, False, True]
     closed = run(requests, Fleet(Rules(1024, 8, 1000, 16), mixed), clients=1)
@@ -211,10 +209,7 @@ def test_a_cache_of_one_replica_finds_what_the_log_has_seen_before(mixed: StepTa
     # only whole pieces are found, and one token of a prompt is always computed
     assert found.hit_rate == pytest.approx(some.reused, abs=0.02)
     assert found.hit_rate <= (some.reused or 0.0)
-    less = [
-        run(some, Fleet(Rules(8192, 64, n, 16), mixed.scaled(0.02))).hit_rate
-        for n in (20_000, 100_000, ENDLESS)
-    ]
+    less = [run(some, Fleet(Rules(8192, 64, n, 16), mixed.scaled(0.02))).hit_rate for n in (20_000, 100_000, ENDLESS)]
     assert less == sorted(less)
 
 

@@ -58,9 +58,7 @@ def staged() -> Any:
 
 def curves() -> Any:
     formats = "h100-sxm5-80gb=fp8/vllm@40"
-    return answer(
-        "frontier", model="meta-llama/Llama-3.1-70B", chips="h100-sxm5-80gb,mi300x", formats=formats
-    )
+    return answer("frontier", model="meta-llama/Llama-3.1-70B", chips="h100-sxm5-80gb,mi300x", formats=formats)
 
 
 def day() -> Any:
@@ -111,9 +109,7 @@ CHARTS: dict[str, Callable[[], Spec]] = {
 }
 
 
-def layers(
-    spec: Spec, rows: list[dict[str, Any]], shared: Spec
-) -> Iterator[tuple[Spec, list[dict[str, Any]]]]:
+def layers(spec: Spec, rows: list[dict[str, Any]], shared: Spec) -> Iterator[tuple[Spec, list[dict[str, Any]]]]:
     rows = spec.get("data", {}).get("values", rows)
     shared = {**shared, **spec.get("encoding", {})}
     if "layer" in spec:
@@ -154,9 +150,7 @@ def test_the_front_of_the_chart_is_that_of_the_plans() -> None:
     report = plans()
     rows = next(rows for _, rows in layers(pareto(report), [], {}))
     by_rank = {p.rank: p for p in report.plans}
-    assert {r["rank"] for r in rows if r["on_front"]} == {
-        p.rank for p in report.plans if p.on_front and p.price
-    }
+    assert {r["rank"] for r in rows if r["on_front"]} == {p.rank for p in report.plans if p.on_front and p.price}
     for row in rows:
         plan = by_rank[row["rank"]]
         assert row["speed"] == pytest.approx(1 / plan.tpot_s.mid)
@@ -320,8 +314,6 @@ def test_a_roof_bends_at_the_ridge() -> None:
 
 
 def test_a_collective_has_no_roofline() -> None:
-    report = answer(
-        "kernel", op="collective", chips="h100-sxm5-80gb", kind="all_reduce", bytes_="64MB", ranks=8
-    )
+    report = answer("kernel", op="collective", chips="h100-sxm5-80gb", kind="all_reduce", bytes_="64MB", ranks=8)
     with pytest.raises(ValueError, match="no FLOPs"):
         kernel_roofline(report)

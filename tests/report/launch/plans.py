@@ -110,9 +110,7 @@ def trained(**changes: object) -> TrainSpec:
         "precision": "bf16",
         "steps": 119210,
         "tuned": "",
-        "expected": (
-            "predicted: 30.1 s [26.0 s to 35.2 s] a step (80 %), 44 % MFU, 45.1 days with failures",
-        ),
+        "expected": ("predicted: 30.1 s [26.0 s to 35.2 s] a step (80 %), 44 % MFU, 45.1 days with failures",),
         "save_steps": 71,
         "one_queue": True,
     }
@@ -205,12 +203,7 @@ ENCODER = PipelineSpec(
     parameters=335141888.0,
 )
 
-ENGINE = replace(
-    ENCODER,
-    title="bert-large on 1 x l4, TensorRT",
-    runtime="tensorrt",
-    precision="int8",
-)
+ENGINE = replace(ENCODER, title="bert-large on 1 x l4, TensorRT", runtime="tensorrt", precision="int8")
 
 SCORES = replace(
     ENCODER,

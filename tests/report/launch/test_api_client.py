@@ -89,7 +89,5 @@ def test_the_client_says_what_is_missing_and_what_the_vendor_refuses(tmp_path: P
 
 
 def test_a_model_that_nobody_sells_has_no_client() -> None:
-    with pytest.raises(
-        UsageError, match=r"no API is known that sells meta-llama/Llama-3.1-70B.*launch it --for vllm"
-    ):
+    with pytest.raises(UsageError, match=r"no API is known that sells meta-llama/Llama-3.1-70B.*launch it --for vllm"):
         launch_files(served(), "api")

@@ -86,11 +86,7 @@ def run(folder: Path, files: tuple[LaunchFile, ...], *options: str, **variables:
 
 
 def _places(address: str) -> dict[str, str]:
-    return {
-        "HEAR_URL": f"{address}/hear",
-        "THINK_IT_OVER_URL": f"{address}/v1",
-        "SPEAK_URL": f"{address}/speak",
-    }
+    return {"HEAR_URL": f"{address}/hear", "THINK_IT_OVER_URL": f"{address}/v1", "SPEAK_URL": f"{address}/speak"}
 
 
 def test_each_piece_goes_on_as_it_is_written(tmp_path: Path, address: str) -> None:

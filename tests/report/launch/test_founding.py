@@ -40,18 +40,7 @@ def saved(tmp_path: Path, run: Run) -> dict[str, str]:
     files = {name: str(tmp_path / f"{name}.saved.json") for name in ("serve", "train")}
     asked = ("--chip", "h100-sxm5-80gb", "--concurrency", "3", "--in", "32", "--out", "8")
     assert run("estimate", str(tmp_path / "config.json"), *asked, "--save", files["serve"]).code == 0
-    job = (
-        "--chips",
-        "h100-sxm5-80gb",
-        "--counts",
-        "1",
-        "--tokens",
-        "1M",
-        "--global-batch",
-        "4",
-        "--seq",
-        "32",
-    )
+    job = ("--chips", "h100-sxm5-80gb", "--counts", "1", "--tokens", "1M", "--global-batch", "4", "--seq", "32")
     ran = run("train", str(tmp_path / "config.json"), *job, "--save", files["train"])
     assert ran.code == 0, ran.err
     return files
@@ -95,9 +84,7 @@ def test_a_script_runs(
     )
     assert done.returncode == 0, done.stderr
     for name in passes:
-        assert re.search(
-            rf"^{name}: [\d.]+ ms predicted, [\d.]+ ms measured, ratio [\d.]+, ", done.stdout, re.M
-        )
+        assert re.search(rf"^{name}: [\d.]+ ms predicted, [\d.]+ ms measured, ratio [\d.]+, ", done.stdout, re.M)
 
 
 def test_a_mesh_of_several_devices_runs(tmp_path: Path) -> None:
@@ -123,8 +110,7 @@ def test_neuron_traces_saves_and_loads() -> None:
     (file,) = launch_files(plan, "torch-neuronx")
     compile(file.text, file.name, "exec")
     order = [
-        file.text.index(w)
-        for w in ("torch_neuronx.trace(", "torch.jit.save(", "torch.jit.load(", 'told("prefill"')
+        file.text.index(w) for w in ("torch_neuronx.trace(", "torch.jit.save(", "torch.jit.load(", 'told("prefill"')
     ]
     assert order == sorted(order)
 

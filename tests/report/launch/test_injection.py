@@ -57,15 +57,7 @@ PAYLOADS = (
     "x\u2028owned\x1b[2J\x00",
 )
 WRITTEN = {
-    *(
-        "trtllm.yaml",
-        "axolotl.yml",
-        "automodel.yml",
-        "ds.json",
-        "llm-foundry.yml",
-        "levanter.yml",
-        "primus.yaml",
-    ),
+    *("trtllm.yaml", "axolotl.yml", "automodel.yml", "ds.json", "llm-foundry.yml", "levanter.yml", "primus.yaml"),
     *("olmo_core.py", "axlearn_plan.py", "neuron_plan.py", "embed.py", "verify.log"),
 }  # what scripts write themselves
 TOOLS = (
@@ -276,9 +268,7 @@ def test_no_text_adds_a_part_to_a_document(target: str) -> None:
     assert taken > 50
 
 
-@pytest.mark.parametrize(
-    "target", ["vllm", "sglang", "trtllm", "dynamo", "llama.cpp", "skypilot", "kubernetes"]
-)
+@pytest.mark.parametrize("target", ["vllm", "sglang", "trtllm", "dynamo", "llama.cpp", "skypilot", "kubernetes"])
 @given(name=st.text(min_size=1, max_size=40))
 def test_any_name_reaches_the_tool_as_it_is(target: str, name: str) -> None:
     """The shell's own reading of the command gives the name back, or the name is refused."""
@@ -427,9 +417,7 @@ def test_a_folder_with_a_hostile_name(answers: dict[str, Saved], shell: Shell, t
 def test_offers_of_a_tampered_table(answers: dict[str, Saved], tmp_path: Path) -> None:
     saved = answers["served"]
     name = "catalog/data/offers.csv"
-    table = (
-        saved.tables[name].decode().replace("p5.4xlarge", "${file(1)}").replace("p5.48xlarge", "${file(1)}")
-    )
+    table = saved.tables[name].decode().replace("p5.4xlarge", "${file(1)}").replace("p5.48xlarge", "${file(1)}")
     assert "${file(1)}" in table
     file = tmp_path / "a.json"
     write_saved(replace(saved, tables={**saved.tables, name: table.encode()}), file)

@@ -169,9 +169,7 @@ def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, o
         ("torchtitan", {"model": "meta-llama/Llama-3.1-405B"}, "train in bf16"),
     ],
 )
-def test_training_that_a_tool_cannot_be_told_is_refused(
-    target: str, changes: dict[str, object], words: str
-) -> None:
+def test_training_that_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, object], words: str) -> None:
     with pytest.raises(ChipwiseError, match=words):
         launch_files(trained(**changes), target)
 
@@ -185,9 +183,7 @@ def test_a_refusal_names_the_tools_that_start_the_plan(name: str) -> None:
     assert able
     for text in texts.values():
         if text.startswith("refused: "):
-            said = (
-                text.partition("launch it --for ")[2].rstrip(")").removesuffix(" with a program of your own")
-            )
+            said = text.partition("launch it --for ")[2].rstrip(")").removesuffix(" with a program of your own")
             assert said.split(", ") == list(able.values())  # of two names of a tool its own
 
 
@@ -235,18 +231,14 @@ def test_stages_hold_every_layer_once_and_none_much_more_than_another(layers: in
 
 
 @pytest.mark.parametrize(("tp", "ep", "cut"), [(4, 16, "1"), (8, 2, "4"), (1, 16, None), (4, 1, None)])
-def test_experts_are_cut_only_where_they_are_fewer_than_devices_of_a_layer(
-    tp: int, ep: int, cut: str | None
-) -> None:
+def test_experts_are_cut_only_where_they_are_fewer_than_devices_of_a_layer(tp: int, ep: int, cut: str | None) -> None:
     """Megatron-LM cuts experts as it cuts layers unless it is told; the plan holds 1 / max(ep, tp) of them."""
     text = launch_files(deep(tp=tp, ep=ep), "megatron")[0].text
     said = re.search(r"--expert-tensor-parallel-size (\d+)", text)
     assert (said and said[1]) == cut
 
 
-@pytest.mark.parametrize(
-    ("sharding", "strategy"), [("fsdp", "optim_grads_params"), ("zero-2", "optim_grads")]
-)
+@pytest.mark.parametrize(("sharding", "strategy"), [("fsdp", "optim_grads_params"), ("zero-2", "optim_grads")])
 def test_what_megatron_cuts(sharding: str, strategy: str) -> None:
     spec = trained(sharding=sharding, pp=1, vp=1, dp=8, shard_ranks=8, schedule="")
     assert f"--data-parallel-sharding-strategy {strategy} " in launch_files(spec, "megatron")[0].text
@@ -316,10 +308,7 @@ def test_megatron_runs_the_nearest_number_of_layers_again_and_at_least_one(share
         f"--recompute-granularity full \\\n  --recompute-method block \\\n  --recompute-num-layers {again} "
         in train.text
     )
-    assert (
-        f"# the plan runs {share:.0%} of the layers again, Megatron-LM {again} of 8 in each part"
-        in train.text
-    )
+    assert f"# the plan runs {share:.0%} of the layers again, Megatron-LM {again} of 8 in each part" in train.text
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -408,12 +397,8 @@ def test_pictures_of_a_mac_are_made_by_mflux_however_it_is_called() -> None:
 def test_clips_are_served_by_sglang_however_it_is_called() -> None:
     served = PLANS["studio"]
     serve, verify = launch_files(served, "sglang")
-    assert all(
-        words in serve.text for words in ("--num-gpus 4", "--ulysses-degree 2", "--enable-cfg-parallel")
-    )
-    assert all(
-        words in verify.text for words in ("sglang-video", "--num-frames 81", "--num-inference-steps 40")
-    )
+    assert all(words in serve.text for words in ("--num-gpus 4", "--ulysses-degree 2", "--enable-cfg-parallel"))
+    assert all(words in verify.text for words in ("sglang-video", "--num-frames 81", "--num-inference-steps 40"))
     slow = launch_files(replace(served, offload="sequential", spread=()), "sglang")[0].text
     assert "--dit-layerwise-offload true" in slow
     assert "--dit-cpu-offload false" in slow
@@ -434,13 +419,7 @@ def test_a_loop_is_told_to_verl() -> None:
     assert ("total_training_steps=500" in train, "total_training_steps=3" in verify) == (True, True)
     assert all(text in train for text in ("param_offload=True", '"/16.0 GPU"', "adv_estimator=grpo"))
     other = launch_files(apart, "verl")[0].text
-    said = (
-        "strategy=fsdp2",
-        "hybrid_engine=False",
-        "trainer.nnodes=2",
-        "rollout.nnodes=1",
-        "quantization=fp8",
-    )
+    said = ("strategy=fsdp2", "hybrid_engine=False", "trainer.nnodes=2", "rollout.nnodes=1", "quantization=fp8")
     assert all(text in other for text in (*said, "adv_estimator=gae", "model.lora_rank=16"))
     assert "param_offload" not in other
     assert isinstance(one, LoopSpec)
@@ -465,12 +444,7 @@ def test_a_loop_is_told_to_nemo_rl() -> None:
     train, verify = (file.text for file in launch_files(one, "nemo-rl"))
     assert ("max_num_steps=500" in train, "max_num_steps=3" in verify) == (True, True)
     assert ("checkpointing.enabled=true" in train, "checkpointing.enabled=false" in verify) == (True, True)
-    said = (
-        "grpo_math_1B_megatron.yaml",
-        "megatron_cfg.enabled=true",
-        "dtensor_cfg.enabled=false",
-        '"/16.0 GPU"',
-    )
+    said = ("grpo_math_1B_megatron.yaml", "megatron_cfg.enabled=true", "dtensor_cfg.enabled=false", '"/16.0 GPU"')
     assert all(text in train for text in said)
     assert "async_grpo" not in train
     other = launch_files(replace(apart, critic=False), "nemo-rl")[0].text
@@ -485,11 +459,7 @@ def test_a_loop_is_told_to_nemo_rl() -> None:
     )
     assert all(text in other for text in said)
     taught = launch_files(replace(one, teacher="Qwen/Qwen3-32B", reference=False), "nemo-rl")[0].text
-    said = (
-        "run_distillation.py",
-        "++teacher.model_name=Qwen/Qwen3-32B",
-        "distillation.num_prompts_per_step=",
-    )
+    said = ("run_distillation.py", "++teacher.model_name=Qwen/Qwen3-32B", "distillation.num_prompts_per_step=")
     assert all(text in taught for text in said)
     assert "grpo" not in taught
     for changes, words in (
@@ -539,18 +509,11 @@ def leaf(node: object, name: str) -> object:
 
 def plan_of(tree: ast.Module) -> dict[str, object]:
     """The dictionary that a program of Python begins with."""
-    assigned = next(
-        n for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "PLAN"
-    )
+    assigned = next(n for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "PLAN")
     return ast.literal_eval(assigned.value)  # type: ignore[no-any-return]
 
 
-MICRO = (
-    "train_micro_batch_size_per_gpu",
-    "device_train_microbatch_size",
-    "per_device_parallelism",
-    "micro_batch_size",
-)
+MICRO = ("train_micro_batch_size_per_gpu", "device_train_microbatch_size", "per_device_parallelism", "micro_batch_size")
 STEP = ("train_batch_size", "global_train_batch_size", "global_batch_size", "global_batch")
 
 
@@ -583,9 +546,7 @@ def test_frameworks_are_told_the_plan(target: str) -> None:
             assert batches
         texts = " ".join([*map(repr, files.values()), train.text])
         assert str(spec.steps) in texts
-        assert (
-            str(spec.seq) in texts or spec.tuned or target == "axlearn"
-        )  # whose named configurations say it
+        assert str(spec.seq) in texts or spec.tuned or target == "axlearn"  # whose named configurations say it
         assert "predicted" in train.text.split("set -euo")[0]
         checked = get_tool(target).logged
         assert ("tee verify.log" in verify.text) == bool(checked)
@@ -614,12 +575,7 @@ def test_a_short_run_is_held_against_the_prediction(
     program = text.split("<<'CHECK'\n")[1].split("CHECK\n")[0]
     (tmp_path / "verify.log").write_text("\n".join(log.format(i) for i in range(30)))
     done = subprocess.run(
-        [sys.executable, "-", "verify.log"],
-        input=program,
-        text=True,
-        capture_output=True,
-        cwd=tmp_path,
-        check=True,
+        [sys.executable, "-", "verify.log"], input=program, text=True, capture_output=True, cwd=tmp_path, check=True
     )
     said = "2.5 s [2.125 to 3.5] predicted"
     assert said in done.stdout
@@ -631,9 +587,7 @@ def test_a_short_run_is_held_against_the_prediction(
     [("NeMo AutoModel", "automodel"), ("nemo-automodel", "automodel"), ("LLaMA_Factory", "llama-factory")],
 )
 def test_tools_are_known_as_people_call_them(name: str, target: str) -> None:
-    assert launch_files(plan_for("adapters", name), name) == launch_files(
-        plan_for("adapters", target), target
-    )
+    assert launch_files(plan_for("adapters", name), name) == launch_files(plan_for("adapters", target), target)
 
 
 def test_an_optimiser_that_a_tool_is_not_told_is_refused() -> None:
@@ -660,9 +614,7 @@ def test_four_bits_that_are_cut_are_stored_as_what_is_cut_with_them() -> None:
     card = plan_for("card", "trl")
     assert isinstance(card, TrainSpec)
     assert "--bnb_4bit_quant_storage" not in launch_files(card, "trl")[0].text
-    two = replace(
-        card, machine=replace(card.machine, devices=2, per_host=2), dp=2, sharding="fsdp", shard_ranks=2
-    )
+    two = replace(card, machine=replace(card.machine, devices=2, per_host=2), dp=2, sharding="fsdp", shard_ranks=2)
     assert "--bnb_4bit_quant_storage bfloat16" in launch_files(two, "trl")[0].text
     waiting = launch_files(replace(two, offload=1.0), "trl")[0].text
     assert "--bnb_4bit_quant_storage bfloat16" in waiting
@@ -695,9 +647,7 @@ def alone(**changes: object) -> TrainSpec:
         ("megatron", {"master": True}, ("--use-precision-aware-optimizer", "--exp-avg-sq-dtype bf16")),
     ],
 )
-def test_states_are_kept_as_the_plan_keeps_them(
-    target: str, changes: dict[str, object], said: tuple[str, ...]
-) -> None:
+def test_states_are_kept_as_the_plan_keeps_them(target: str, changes: dict[str, object], said: tuple[str, ...]) -> None:
     text = launch_files(alone(**changes), target)[0].text
     assert all(part in text for part in said)
 
@@ -712,20 +662,13 @@ def test_states_are_kept_as_the_plan_keeps_them(
         ("torchtune", {"optimizer": "adamw-8bit", "tuned": "lora"}, "8-bit states of all weights on one"),
     ],
 )
-def test_states_that_a_tool_does_not_keep_are_refused(
-    target: str, changes: dict[str, object], words: str
-) -> None:
+def test_states_that_a_tool_does_not_keep_are_refused(target: str, changes: dict[str, object], words: str) -> None:
     with pytest.raises(ChipwiseError, match=words):
         launch_files(alone(**changes), target)
 
 
 def test_weights_that_are_cut_have_states_in_fp32() -> None:
-    two = {
-        "dp": 2,
-        "sharding": "fsdp",
-        "shard_ranks": 2,
-        "machine": LaunchMachine("rtx-4090", "nvidia", 2, 2),
-    }
+    two = {"dp": 2, "sharding": "fsdp", "shard_ranks": 2, "machine": LaunchMachine("rtx-4090", "nvidia", 2, 2)}
     for target, changes in (
         ("llama-factory", {}),
         ("trl", {"optimizer": "adamw-8bit"}),
@@ -766,12 +709,7 @@ def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
             {"attention_by": "cudnn"},
             ("has attention=cudnn: set it yourself, no option of torchtitan",),
         ),
-        (
-            "trl",
-            "card",
-            {"dispatch_by": "deepep"},
-            ("has dispatch=deepep: set it yourself, no option of TRL",),
-        ),
+        ("trl", "card", {"dispatch_by": "deepep"}, ("has dispatch=deepep: set it yourself, no option of TRL",)),
     ],
 )
 def test_kernels_that_are_fixed_by_name_are_told_or_noted(
@@ -832,9 +770,7 @@ def test_conversations_are_given_a_template() -> None:
     assert "--sft \\" in train
     assert "--tokenizer-type SFTTokenizer" in train
     assert "--sft" not in verify.split("set -euo")[1]
-    with pytest.raises(
-        ChipwiseError, match=r"torchtitan starts from random weights here: it reads published"
-    ):
+    with pytest.raises(ChipwiseError, match=r"torchtitan starts from random weights here: it reads published"):
         launch_files(tuned, "torchtitan")
 
 

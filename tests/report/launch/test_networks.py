@@ -169,9 +169,7 @@ def test_the_script_compiles_where_the_plan_does() -> None:
         assert f"'compile': {compiled!r}," in file.text
 
 
-@pytest.mark.parametrize(
-    ("chip", "dtype"), [("t4", "float16"), ("l4", "bfloat16"), ("xeon-8480plus", "bfloat16")]
-)
+@pytest.mark.parametrize(("chip", "dtype"), [("t4", "float16"), ("l4", "bfloat16"), ("xeon-8480plus", "bfloat16")])
 def test_a_chip_without_bf16_is_given_fp16(chip: str, dtype: str, tmp_path: Path) -> None:
     (file,) = launch_saved(saved(tmp_path, "bert-base", chip=chip, precision="bf16"), "torch")
     assert f"'dtype': '{dtype}'," in file.text
@@ -202,11 +200,7 @@ def test_an_engine_is_built_of_the_plans_own_types(precision: str, tmp_path: Pat
     (tmp_path / "verify.log").write_text(log)
     check = re.search(r"<<'CHECK'\n(.*)^CHECK$", verify.text, re.DOTALL | re.M)
     done = subprocess.run(
-        [sys.executable, "-c", check[1], "verify.log"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", check[1], "verify.log"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert "0.00125 s measured" in done.stdout
 
@@ -219,9 +213,7 @@ def test_a_network_is_exported_in_the_plans_sizes(tmp_path: Path) -> None:
     plan = saved(tmp_path, f"{own}:named", chip="h100-sxm5-80gb", runtime="tensorrt")
     for file in launch_saved(plan, "tensorrt"):
         (tmp_path / file.name).write_text(file.text)
-    subprocess.run(
-        [sys.executable, "export.py", "network.onnx"], cwd=tmp_path, check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "export.py", "network.onnx"], cwd=tmp_path, check=True, capture_output=True)
     assert len(onnx.load(tmp_path / "network.onnx").graph.input) == 2
 
 
@@ -240,12 +232,7 @@ def test_a_network_is_exported_in_the_plans_sizes(tmp_path: Path) -> None:
         ),
         ("resnet50", {"chip": "l4"}, "trtexec", "--runtime tensorrt"),
         ("whisper-large-v3", {"chip": "l4", "runtime": "tensorrt"}, "tensorrt", "word by word"),
-        (
-            "resnet50",
-            {"chip": "l4", "precision": "int8-static", "runtime": "compile"},
-            "torch",
-            "kernels of an",
-        ),
+        ("resnet50", {"chip": "l4", "precision": "int8-static", "runtime": "compile"}, "torch", "kernels of an"),
         ("bert-large", {"chip": "l4", "offload": "model"}, "torch", "--offload none"),
         ("bert-large", {"chip": "h100-sxm5-80gb", "spread": "dp=2"}, "torch", "leave --spread out"),
         ("bert-large", {"chip": "l4", "settings": "attention=plain"}, "torch", "leave attention="),

@@ -14,15 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chipwise.catalog.options import (
-    SOURCES,
-    ToolOption,
-    load_options,
-    package_of,
-    read_options,
-    texts_of,
-    written,
-)
+from chipwise.catalog.options import SOURCES, ToolOption, load_options, package_of, read_options, texts_of, written
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError, UsageError
@@ -33,9 +25,7 @@ from report.launch.plans import PLANS, plan_for
 
 OUTSIDE = {
     # scripts of a repository, which no package holds: run_clm.py, run_lora_clm.py, gaudi_spawn.py
-    "deepspeed": set(
-        "model_name_or_path config_name tokenizer_name dataset_name block_size max_seq_length".split()
-    ),
+    "deepspeed": set("model_name_or_path config_name tokenizer_name dataset_name block_size max_seq_length".split()),
     "optimum-habana": set(
         "world_size use_deepspeed use_mpi hostfile model_name_or_path config_name tokenizer_name dataset_name "
         "block_size max_seq_length dataset_concatenation lora_rank lora_alpha lora_target_modules".split()
@@ -112,9 +102,7 @@ def test_files_use_options_that_the_package_defines(target: str) -> None:
     for name, text in texts(target):
         for option, value in used(target, text):
             found += 1
-            assert option in known, (
-                f"{target} {name}: {option} is no option of {load_options()[target].packages}"
-            )
+            assert option in known, f"{target} {name}: {option} is no option of {load_options()[target].packages}"
             assert "${" in str(value) or known[option].takes(value), (
                 f"{target} {name}: {option} {value!r}, of type {known[option].type}"
             )
@@ -131,9 +119,7 @@ def test_documented_options_are_of_the_package(target: str) -> None:
 
 
 def test_what_a_package_lacks_or_takes_otherwise_is_found() -> None:
-    script = (
-        "torchrun --nnodes 1 -m trl.scripts.sft --learning_rat 1e-4 --max_steps many --bf16 --packing true\n"
-    )
+    script = "torchrun --nnodes 1 -m trl.scripts.sft --learning_rat 1e-4 --max_steps many --bf16 --packing true\n"
     known = load_options()["trl"].options
     said = dict(used("trl", script))
     assert said == {"--learning_rat": "1e-4", "--max_steps": "many", "--bf16": None, "--packing": "true"}
@@ -273,9 +259,7 @@ def test_archives_are_read_without_being_run(tmp_path: Path) -> None:
     assert package_of(wheel) == package_of(archive) == ("my-pack", "1.2.3")
     assert set(texts_of(wheel)) == {"pack/a.py"}
     for texts in (texts_of(wheel), texts_of(archive)):
-        assert read_options({"--": ["my-pack pack/a.py A"]}, {"my-pack": texts})[0] == ToolOption(
-            "--x", "int", "1"
-        )
+        assert read_options({"--": ["my-pack pack/a.py A"]}, {"my-pack": texts})[0] == ToolOption("--x", "int", "1")
     assert package_of(tmp_path / "a.py") == ("a.py", "")
 
 

@@ -66,13 +66,7 @@ def test_the_script_makes_the_request_and_checks_it(tmp_path: Path) -> None:
 
 
 def test_a_ranked_plan_shares_a_request_among_its_devices(tmp_path: Path) -> None:
-    asked = {
-        "rate": "10/h",
-        "e2e": "2min",
-        "resolution": "832x480",
-        "runtime": "eager",
-        "spread": "ulysses=8",
-    }
+    asked = {"rate": "10/h", "e2e": "2min", "resolution": "832x480", "runtime": "eager", "spread": "ulysses=8"}
     plan = saved(tmp_path, "wan2.2", chips="h100-sxm5-80gb", **asked)
     (file,) = launch_saved(plan, "diffusers")
     assert "torchrun --nproc-per-node 8 run_diffusers.py" in file.text
@@ -93,12 +87,7 @@ def test_guidance_against_a_second_prompt_has_one(tmp_path: Path) -> None:
         ("resnet50", {"chip": "l4"}, "diffusers", "has no pipeline in diffusers"),
         ("sdxl", {"chip": "l4"}, "vllm", "generates no tokens"),
         ("sdxl", {"chip": "l4", "runtime": "tensorrt"}, "diffusers", "under PyTorch"),
-        (
-            "flux",
-            {"chip": "h100-sxm5-80gb", "precision": "fp8-weight-only"},
-            "diffusers",
-            "more than diffusers",
-        ),
+        ("flux", {"chip": "h100-sxm5-80gb", "precision": "fp8-weight-only"}, "diffusers", "more than diffusers"),
         ("hunyuanvideo", {"chip": "h200", "spread": "ulysses=2"}, "diffusers", "cannot share a request"),
         ("wan2.2", {"chip": "h100-sxm5-80gb", "spread": "cfg=2"}, "diffusers", "not by cfg"),
         ("resnet50", {"chip": "l4", "training": True}, "diffusers", "training step"),

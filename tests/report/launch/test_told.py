@@ -38,15 +38,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def given(**more: object) -> dict[str, Any]:
     output = Env("OUTPUT")
-    return {
-        "seq": 512,
-        "rank": 16,
-        "adapters": True,
-        "kind": "torch",
-        "modules": ("q", "k"),
-        "output": output,
-        **more,
-    }
+    return {"seq": 512, "rank": 16, "adapters": True, "kind": "torch", "modules": ("q", "k"), "output": output, **more}
 
 
 @pytest.mark.usefixtures("rows")

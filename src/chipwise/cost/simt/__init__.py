@@ -4,12 +4,7 @@ One noun per file: `gemm`, `prompt` and `decode` (attention), `experts` (with `r
 `quantise`; `tiles` and `residency` are what they share, `rates` is what they read of a chip.
 """
 
-from chipwise.cost.simt.attention import (
-    DecodeParameters,
-    PromptParameters,
-    decode_attention,
-    prompt_attention,
-)
+from chipwise.cost.simt.attention import DecodeParameters, PromptParameters, decode_attention, prompt_attention
 from chipwise.cost.simt.experts import ExpertParameters, experts
 from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of, narrowing, simt_time
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm

@@ -102,11 +102,7 @@ def decode_attention(
     seconds = waves(blocks * slices / rates.units, p.quantisation) * one
     loading = np.asarray(load_s > multiply_s)
     body = soft_maximum(
-        {
-            "compute": np.where(loading, 0.0, seconds),
-            "on-chip": np.where(loading, seconds, 0.0),
-            "memory": memory_s,
-        },
+        {"compute": np.where(loading, 0.0, seconds), "on-chip": np.where(loading, seconds, 0.0), "memory": memory_s},
         cast(float, p.softness),
     )
     projected = batch * queries * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
@@ -207,17 +203,14 @@ def prompt_attention(
     moved = token_bytes + batch * kv * kv_heads * (head_dim + value) * cache_bytes
     traffic = moved * missed(token_bytes, rates.cache_bytes, *PROMPT_FOUND)
     body = soft_maximum(
-        {"compute": seconds, "memory": traffic / (rates.memory_bytes_per_s * p.memory_share)},
-        cast(float, p.softness),
+        {"compute": seconds, "memory": traffic / (rates.memory_bytes_per_s * p.memory_share)}, cast(float, p.softness)
     )
     projected = batch * q * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
     extra = {"memory": p.passes * projected / rates.memory_bytes_per_s, "launch": p.start_s}
     return body + Cost(extra)
 
 
-def selected_attention(
-    tokens: Real, heads: Real, depth: Real, top_k: Real, rates: Rates, p: PromptParameters
-) -> Cost:
+def selected_attention(tokens: Real, heads: Real, depth: Real, top_k: Real, rates: Rates, p: PromptParameters) -> Cost:
     """Prompts whose queries, `tokens` in all, each select `top_k` entries of a latent cache, which their heads share.
 
     No two queries share a tile: its rows are the heads of one query, filled up to `least_heads`, and all top_k entries
@@ -226,9 +219,7 @@ def selected_attention(
     """
     least = np.maximum(p.least_heads, 1.0)
     products = tokens * np.ceil(heads / least) * least * top_k
-    return Cost(
-        {"compute": 2.0 * products * depth / (SELECTED_SHARE * rates.flops_per_s), "launch": p.start_s}
-    )
+    return Cost({"compute": 2.0 * products * depth / (SELECTED_SHARE * rates.flops_per_s), "launch": p.start_s})
 
 
 def _padded(dim: Real) -> Real:

@@ -38,12 +38,7 @@ Labels = tuple[tuple[str, str], ...]
 Values = Mapping[str, Real]
 
 # Formats whose products run in a narrow type, by format of the weights; the others are named by that type.
-_NARROW: Mapping[str, str] = {
-    "fp8_block": "fp8_block",
-    "mxfp8": "fp8_block",
-    "nvfp4": "nvfp4",
-    "mxfp4": "mxfp4",
-}
+_NARROW: Mapping[str, str] = {"fp8_block": "fp8_block", "mxfp8": "fp8_block", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
 ACTIVATION_BYTES: Mapping[str, float] = {
     "fp32": 4.0,
     "tf32": 4.0,
@@ -124,8 +119,7 @@ class SimtParameters:
         if isinstance(launch_s, np.ndarray) and launch_s.ndim:
             launch_s = launch_s[index]
         latent_s, layer_s = (
-            v[index] if isinstance(v, np.ndarray) and v.ndim else v
-            for v in (self.latent_layer_s, self.layer_s)
+            v[index] if isinstance(v, np.ndarray) and v.ndim else v for v in (self.latent_layer_s, self.layer_s)
         )
         return replace(self, find=find, launch_s=launch_s, latent_layer_s=latent_s, layer_s=layer_s)
 
@@ -133,9 +127,7 @@ class SimtParameters:
         """The same for the operators of a pass in which so many rows decode."""
         return replace(self, decoding=decoding) if self.sustained else self
 
-    def pick(
-        self, kind: type[Any], group: str, prefix: str = "", launches: float = 1.0, **labels: str
-    ) -> Any:
+    def pick(self, kind: type[Any], group: str, prefix: str = "", launches: float = 1.0, **labels: str) -> Any:
         """The parameters of one formula for an operator of so many kernels."""
         values = self.find(group, tuple(labels.items()))
         found = {f.name: values[prefix + f.name] for f in fields(kind) if prefix + f.name in values}
@@ -198,9 +190,7 @@ def group_of(op: Op) -> str:
     if op.kind == "attention":
         d = op.dims
         key, value = d["head_dim"], d["value_dim"]
-        latent = (
-            _all(d["kv_heads"], 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
-        )
+        latent = _all(d["kv_heads"], 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
         if decodes(op) and not d.get("prompt", 0.0):
             return "simt.latent_decode" if latent else "simt.decode"
         expanded = (_first(key), _first(value)) == _EXPANDED

@@ -132,8 +132,7 @@ def gemm(
     )
     traffic = weight_bytes * weights_missed + passing_bytes * passing_missed
     body = soft_maximum(
-        {"units": seconds, "memory": traffic / (rates.memory_bytes_per_s * p.memory_share)},
-        cast(float, p.softness),
+        {"units": seconds, "memory": traffic / (rates.memory_bytes_per_s * p.memory_share)}, cast(float, p.softness)
     )
     exposed, behind = (
         {

@@ -13,10 +13,7 @@ are about as large as the cache."""
 EXPERTS_FOUND = (0.5, 1.5)
 """shares of the cache: the same of experts' weights, and of what passes between their two products. Chosen: one cache
 wide, by hand, no source is known; moves layers of experts about as large as the cache."""
-PROMPT_FOUND = (
-    0.175,
-    0.875,
-)
+PROMPT_FOUND = (0.175, 0.875)
 """shares of the cache: the same of prompts and their outputs. Chosen: 0.7 of FOUND, by hand, no source is known;
 moves prompts of about as many bytes as the cache."""
 

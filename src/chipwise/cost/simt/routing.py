@@ -59,9 +59,7 @@ def power_law(
     return Routing(distinct, pairs / ranks * factor)
 
 
-def spread(
-    tokens: Real, experts: Real, top_k: Real, ranks: Real, *, exponent: Real, crowding: Real
-) -> Routing:
+def spread(tokens: Real, experts: Real, top_k: Real, ranks: Real, *, exponent: Real, crowding: Real) -> Routing:
     """Tokens over experts by one number: `exponent` 0 gives each the same, NaN draws at random, else a power law."""
     where = (tokens, experts, top_k, ranks)
     law = np.where(np.nan_to_num(np.asarray(exponent)) > 0, exponent, 1.1)

@@ -59,9 +59,7 @@ class Arrays:
         """The device of a chip. Raises `UsageError` for a chip whose arrays are not known."""
         unit = chip.matrix_unit
         if not unit.arrays or not unit.array_rows or not unit.array_cols:
-            raise UsageError(
-                f"{chip.id}: no systolic arrays", "arrays, array_rows and array_cols are not given"
-            )
+            raise UsageError(f"{chip.id}: no systolic arrays", "arrays, array_rows and array_cols are not given")
         n = float(chip.devices_per_package)
         clock = unit.peak_clock_hz or unit.boost_clock_hz or CLOCK_HZ
         cores = max(unit.units, 1) / n

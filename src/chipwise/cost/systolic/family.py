@@ -93,9 +93,7 @@ def pace_hz(device: Device, arrays: Arrays, dtype: str) -> Real:
     return device.matrix[dtype] / (2.0 * arrays.cells)
 
 
-def product(
-    m: Real, n: Real, k: Real, arrays: Arrays, p: SystolicParameters, *, batch: Real = 1.0
-) -> Schedule:
+def product(m: Real, n: Real, k: Real, arrays: Arrays, p: SystolicParameters, *, batch: Real = 1.0) -> Schedule:
     """`batch` products on all arrays of a device, rows padded to registers; as the chip holds its operands."""
     array = SystolicArray(arrays.rows, arrays.cols, load_rows_per_cycle=p.load_rows)
     rows = np.ceil(m / SUBLANES) * SUBLANES
@@ -105,13 +103,7 @@ def product(
 
 
 def systolic_time(
-    op: Op,
-    device: Device,
-    arrays: Arrays,
-    p: SystolicParameters,
-    *,
-    resident: Real = 0.0,
-    fetched: Real = 0.0,
+    op: Op, device: Device, arrays: Arrays, p: SystolicParameters, *, resident: Real = 0.0, fetched: Real = 0.0
 ) -> Cost:
     """t = launches start_s + <arrays, vector unit and on-chip memory, HBM>_softness (+ blocks of attention).
 

@@ -152,14 +152,7 @@ def weight_stationary(
 
 
 def output_stationary(
-    m: Real,
-    n: Real,
-    k: Real,
-    array: SystolicArray,
-    units: Real = 1.0,
-    *,
-    batch: Real = 1.0,
-    most_parts: Real = 1.0,
+    m: Real, n: Real, k: Real, array: SystolicArray, units: Real = 1.0, *, batch: Real = 1.0, most_parts: Real = 1.0
 ) -> Schedule:
     """`batch` products on `units` arrays that keep the sums and shift them out behind the next tile.
 
@@ -195,9 +188,7 @@ def output_stationary(
     )
 
 
-def _burst(
-    m: Real, shares: Real, columns: Real, k_tiles: Real, array: SystolicArray
-) -> tuple[Real, Real, Real]:
+def _burst(m: Real, shares: Real, columns: Real, k_tiles: Real, array: SystolicArray) -> tuple[Real, Real, Real]:
     """Rows per pass, passes on the busiest array, and how often each weight is loaded over all arrays."""
     height = np.ceil(m / shares)
     # sums of a column tile must stay below the array until its last k tile

@@ -233,9 +233,7 @@ def depths(requests: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     return found
 
 
-def _lower(
-    values: NDArray[np.int64], stops: NDArray[np.int64], limits: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _lower(values: NDArray[np.int64], stops: NDArray[np.int64], limits: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each query: how many of the first `stops` of `values`, which are 0 or more, are at most a limit. Bit by bit:
     in the order of the bits above, values that share them stand side by side."""
     low, high = np.zeros_like(stops), stops.copy()

@@ -304,9 +304,7 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
     fleets have equal outcomes."""
     ledger = _ledger(requests, fleet.rules)
     rules = _pieced(fleet.rules, requests)
-    clocks = [
-        _Clock([Rank(rules, fleet.table, ledger) for _ in range(fleet.ranks)]) for _ in range(fleet.engines)
-    ]
+    clocks = [_Clock([Rank(rules, fleet.table, ledger) for _ in range(fleet.ranks)]) for _ in range(fleet.engines)]
     queue = _OneQueue(clocks) if fleet.route == QUEUE else None
     route = ROUTES[fleet.route]() if queue is None else queue.route
     coming = _coming(requests, clients, pause_s)
@@ -397,9 +395,7 @@ def _play(
             break
 
 
-def _outcome(
-    requests: Arrivals, ledger: Ledger, clocks: Sequence[_Clock], coming: _Coming, stages: int = 1
-) -> Outcome:
+def _outcome(requests: Arrivals, ledger: Ledger, clocks: Sequence[_Clock], coming: _Coming, stages: int = 1) -> Outcome:
     arrived = np.full(len(requests), nan)
     arrived[: len(coming.at)] = coming.at
     last = max((clock.start for clock in clocks), default=0.0)

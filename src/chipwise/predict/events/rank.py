@@ -451,8 +451,7 @@ class Rank:
             if end < here:
                 continue
             up_s = max(
-                (s.until(places[:end].count(i), self.now) for i, s in enumerate(blocks.pools, 1)),
-                default=self.now,
+                (s.until(places[:end].count(i), self.now) for i, s in enumerate(blocks.pools, 1)), default=self.now
             )
             rest_s = self._computed_s(end * size, state[0])
             if up_s - self.now + rest_s < least_s:

@@ -47,9 +47,7 @@ class Scaling:
         if not self.clock:
             return self.least
         ends = (*(start for start, _ in self.clock[1:]), inf)
-        wanted = (
-            n for (start, n), end in zip(self.clock, ends, strict=True) if start <= until and since < end
-        )
+        wanted = (n for (start, n), end in zip(self.clock, ends, strict=True) if start <= until and since < end)
         return max((self.least, *wanted))
 
 

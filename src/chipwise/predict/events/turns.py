@@ -83,11 +83,7 @@ def turns(models: tuple[TurnModel, ...], requests: int = REQUESTS) -> tuple[Turn
     found = run_by_turns(drawn, who, fleets, [m.move_s for m in models])
     waited, end = found.outcome.wait_s, float(at[-1])
     return tuple(
-        Turn(
-            np.sort(waited[who == i]),
-            wakes / end,
-            float(max(1.0 - (found.taken_s.sum() - mine) / end, 0.0)),
-        )
+        Turn(np.sort(waited[who == i]), wakes / end, float(max(1.0 - (found.taken_s.sum() - mine) / end, 0.0)))
         for i, (wakes, mine) in enumerate(zip(found.wakes, found.taken_s, strict=True))
     )
 

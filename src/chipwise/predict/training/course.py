@@ -163,9 +163,7 @@ def _steady(at: CourseSite, f: Failures, most: int) -> Array:
     return at_most_away(at.chips / f.chip_mtbf_h * f.repair_h, _bunch(at, f), most)
 
 
-def progress_ends(
-    course: Course, f: Failures, at: CourseSite, days: float, seed: int = 0
-) -> tuple[float, float]:
+def progress_ends(course: Course, f: Failures, at: CourseSite, days: float, seed: int = 0) -> tuple[float, float]:
     """The tenth and the ninetieth percentile of the share of so many days that makes progress: the run is replayed
     `REPLAYS` times. Hosts fail in bunches at random times, each is back after an exponential time of repair, and the
     run waits while more are away than stand by; a stop loses its part of an interval, and the restart."""

@@ -5,14 +5,7 @@ from __future__ import annotations
 from chipwise.predict.training.values import Adapters, Transformer
 from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block, Graph
-from chipwise.workload.model import (
-    CompressedAttention,
-    Dense,
-    LatentAttention,
-    Layer,
-    MoE,
-    SelfAttention,
-)
+from chipwise.workload.model import CompressedAttention, Dense, LatentAttention, Layer, MoE, SelfAttention
 
 TARGETS = ("attention", "linear", "experts")
 UNREACHED = 1e12
@@ -124,9 +117,7 @@ def transformer(graph: Graph) -> Transformer:
     )
 
 
-_NAMES = (
-    "mixer_in mixer_out core core_width heads head_dim kv_width window windowed dense ffn moe shared".split()
-)
+_NAMES = "mixer_in mixer_out core core_width heads head_dim kv_width window windowed dense ffn moe shared".split()
 
 
 def _encoder(graph: Graph) -> bool:

@@ -94,9 +94,7 @@ def traffic_of(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates, copies
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return LayerTraffic(tensor, context, 0.0)
     payload = s.tokens / s.tp * 2.0 * t.expert_width
-    p = replace(
-        r.of("all_to_all"), link_share=r.all_to_all, pair_share=r.all_to_all, net_share=r.all_to_all_net
-    )
+    p = replace(r.of("all_to_all"), link_share=r.all_to_all, pair_share=r.all_to_all, net_share=r.all_to_all_net)
     away = None
     if np.any(copies):
         domains = np.maximum(s.ep / c.domain, 1.0)
@@ -147,10 +145,7 @@ def layer_time(
     found = LayerTime(
         products_s=products,
         core_s=core + core_back,
-        passes_s=(1.0 + back) * passes
-        + _unpacked(t, s, c, recipe, r)
-        + work.narrow_in_s
-        + work.narrow_back_s,
+        passes_s=(1.0 + back) * passes + _unpacked(t, s, c, recipe, r) + work.narrow_in_s + work.narrow_back_s,
         recompute_s=again + besides,
         tp_s=_tensor(s, recipe, r, traffic.tensor_s),
         experts_s=_dispatch(t, s, recipe, r, traffic.experts_s),
@@ -206,9 +201,7 @@ def _dispatch(t: Transformer, s: TrainSpread, recipe: Recipe, r: TrainRates, one
         return 0.0
     exposed = np.where(np.asarray(recipe.fused) > 0, 0.5 + 0.5 * r.tp_exposed, 1.0)
     exposed = np.where(np.asarray(recipe.hides_experts) > 0, 0.0, exposed)
-    return np.where(
-        np.asarray(t.moe_share) > 0, t.moe_share * (4.0 + 2.0 * s.forwards) * one_s * exposed, 0.0
-    )
+    return np.where(np.asarray(t.moe_share) > 0, t.moe_share * (4.0 + 2.0 * s.forwards) * one_s * exposed, 0.0)
 
 
 def _cores(r: TrainRates, work: TrainWork) -> tuple[Real, Real]:
@@ -216,9 +209,7 @@ def _cores(r: TrainRates, work: TrainWork) -> tuple[Real, Real]:
     return work.core_s / r.core, work.core_back_s / r.core
 
 
-def context_time(
-    s: TrainSpread, recipe: Recipe, r: TrainRates, work: TrainWork, traffic: LayerTraffic
-) -> Real:
+def context_time(s: TrainSpread, recipe: Recipe, r: TrainRates, work: TrainWork, traffic: LayerTraffic) -> Real:
     """Exposed seconds of K and V on their way. Ring: what the core does not hide, and a tenth of the rest. All-gather:
     before the core starts, exposed as collectives of tensor parallelism are."""
     core, core_back = _cores(r, work)

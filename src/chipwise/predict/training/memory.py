@@ -115,9 +115,7 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> _State:
     frozen = (recipe.frozen_bytes + (2.0 - recipe.frozen_bytes) * p.tables / p.whole) * kept
     # two layers as they are stored, a third of one unpacked, and a table; frozen weights have no gradients
     unpacked = np.where(np.asarray(recipe.frozen_bytes) < 1.0, 2.0 / 3.0, 0.0)
-    lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(
-        p.tables, t.table_params / s.tp
-    )
+    lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(p.tables, t.table_params / s.tp)
     return (
         np.where(adapter, np.where(fsdp, here, 1.0) * frozen, weights),
         np.where(adapter, 0.0, gradients),
@@ -127,14 +125,7 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> _State:
 
 
 def least_held(
-    t: Transformer,
-    base: TrainSpread,
-    devices: int,
-    homes: Array,
-    recipe: Recipe,
-    r: MemoryRates,
-    *,
-    fsdp: bool,
+    t: Transformer, base: TrainSpread, devices: int, homes: Array, recipe: Recipe, r: MemoryRates, *, fsdp: bool
 ) -> tuple[TrainSpread, Array, Array]:
     """Layouts that cut what is trained evenly over so many devices, legal or not, one for each share of the optimiser
     in host memory (`homes`) and, with `fsdp`, for sharded weights too; bytes of a device that no layout of that kind
@@ -147,11 +138,7 @@ def least_held(
     weights, gradients, optimiser, _ = state_bytes(t, s, recipe)
     summed = np.where(np.asarray(recipe.released) > 0, 0.0, gradients)
     held = used(s, (weights, summed, optimiser, 0.0), 0.0, 0.0, r).total_bytes
-    return (
-        s,
-        np.broadcast_to(np.asarray(held), zero.shape),
-        np.broadcast_to(host_bytes(t, s, recipe), zero.shape),
-    )
+    return (s, np.broadcast_to(np.asarray(held), zero.shape), np.broadcast_to(host_bytes(t, s, recipe), zero.shape))
 
 
 def host_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:

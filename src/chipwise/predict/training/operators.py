@@ -130,11 +130,7 @@ def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> 
     head = sum(_products(x, [(1.0, t.vocab / tp, h)], k.wide, k))
     passed = pass_s(touched_bytes(t, s, recipe), k) + (BLOCK_KERNELS - 1.0) * pass_s(0.0, k)
     loss = pass_s((8.0 * t.vocab / tp + 6.0 * h) * s.tokens, k)
-    narrow = (
-        _narrowed(s.tokens, shapes, recipe, k)
-        if FORMATS[k.narrow].bits < FORMATS[k.wide].bits
-        else (0.0, 0.0)
-    )
+    narrow = _narrowed(s.tokens, shapes, recipe, k) if FORMATS[k.narrow].bits < FORMATS[k.wide].bits else (0.0, 0.0)
     return TrainWork(
         forward,
         input_,
@@ -162,9 +158,7 @@ def orthogonal_s(t: Transformer, recipe: Recipe, k: TrainKernels) -> Real:
     return sum(np.asarray(price(op, k.device, k.numbers).total_s) for op in ops)
 
 
-def _narrowed(
-    x: Real, shapes: Sequence[tuple[Real, Real, Real]], recipe: Recipe, k: TrainKernels
-) -> tuple[Real, Real]:
+def _narrowed(x: Real, shapes: Sequence[tuple[Real, Real, Real]], recipe: Recipe, k: TrainKernels) -> tuple[Real, Real]:
     """Seconds in which operands of products are written in the narrow type by kernels of their own, none where they
     are fused into others: inputs and weights forward, gradients of outputs backward. Each is read in 16 bit and
     written, once along the rows and once along the columns, as the two products that take it need its scales.
@@ -190,9 +184,7 @@ def _products(
     Products are stacked along a first axis, as are those of the three that read and write one type: what a price costs
     is the call. What writes operands in a narrow type is fused into the kernels that make them.
     """
-    shares, n, depth = (
-        [np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True)
-    )
+    shares, n, depth = ([np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True))
     columns = np.broadcast_arrays(np.asarray(x, dtype=float), *n, *depth, *shares)
     rows, rest = columns[0], columns[1:]
     each = len(shapes)

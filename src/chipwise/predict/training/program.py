@@ -87,13 +87,7 @@ class StepProgram:
             return tuple((n / parts, cut(op, own)) for n, op in several)
 
         return cls(
-            layer,
-            spread,
-            each(_but(ops, head)),
-            each(cores),
-            each(head),
-            p.settings[SAVED] / copies,
-            logits / copies,
+            layer, spread, each(_but(ops, head)), each(cores), each(head), p.settings[SAVED] / copies, logits / copies
         )
 
     @property

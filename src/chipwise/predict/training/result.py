@@ -34,9 +34,7 @@ def step_flops(t: Transformer, s: TrainSpread, convention: Convention = "model")
     return tokens * ((layers + s.scored * 2.0 * t.table_params) * passes + (3.0 + s.forwards) * core + again)
 
 
-def peak_share(
-    t: Transformer, s: TrainSpread, c: Cluster, device_s: Real, convention: Convention = "model"
-) -> Real:
+def peak_share(t: Transformer, s: TrainSpread, c: Cluster, device_s: Real, convention: Convention = "model") -> Real:
     """The share of `device_s` seconds of all devices that the FLOPs of a step take at dense peaks: products at that of
     their type, the attention core at that of 16 bit where the products' is slower."""
     every = step_flops(t, s, convention)
@@ -50,9 +48,7 @@ def young_daly(save_s: Real, mtbf_s: Real) -> Real:
     return np.maximum(np.sqrt(2.0 * save_s * mtbf_s) - save_s, save_s)
 
 
-def goodput(
-    chips: Real, chip_mtbf_h: Real, save_s: Real, restart_s: Real, interval_s: Real | None = None
-) -> Real:
+def goodput(chips: Real, chip_mtbf_h: Real, save_s: Real, restart_s: Real, interval_s: Real | None = None) -> Real:
     """Share of the time that makes progress: failures of any chip stop all of them.
 
     M = chip_mtbf / chips; each failure loses half an interval with its save and the restart, each interval one save:

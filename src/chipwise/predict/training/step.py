@@ -104,9 +104,7 @@ def step_time(
     gradients = _gradients(t, s, c, recipe, r, computed, m)
     # a device alone waits for nobody, and its norm of gradients is nobody else's
     once = np.where(np.asarray(s.devices) > 1, r.step_s, 0.0)
-    if np.any(
-        work.update_s
-    ):  # a rank makes the update of what it keeps moments of; adapters' matrices are small
+    if np.any(work.update_s):  # a rank makes the update of what it keeps moments of; adapters' matrices are small
         kept = np.where(np.asarray(s.adapter) > 0, 0.0, _kept(t, s) / t.params)
         once = once + kept * t.layers * work.update_s / r.linear
     update = np.where(np.asarray(recipe.optimiser) > 0, _update(t, s, c, recipe, r, m) + once, 0.0)
@@ -223,6 +221,4 @@ def _gradients(
 
 def _summed(c: Cluster, moved: Real, ranks: Real, stride: Real, r: TrainRates, calls: Real) -> Real:
     """Seconds of reduce-scatters and all-gathers that together put `moved` (r - 1) / r bytes through a port."""
-    return exchange(
-        "all_gather", moved, ranks, c.network, r.of("all_gather"), stride=stride, calls=calls
-    ).total_s
+    return exchange("all_gather", moved, ranks, c.network, r.of("all_gather"), stride=stride, calls=calls).total_s

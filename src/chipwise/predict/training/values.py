@@ -286,14 +286,7 @@ class Recipe:
     def timed(self) -> Recipe:
         """What the kernels of layers and the head see of it: what only memory and the update see is as by default."""
         return replace(
-            self,
-            master=4.0,
-            moments=8.0,
-            gradient=4.0,
-            released=0.0,
-            loss=6.0,
-            gathered=8.0,
-            gathered_table=6.0,
+            self, master=4.0, moments=8.0, gradient=4.0, released=0.0, loss=6.0, gathered=8.0, gathered_table=6.0
         )
 
 

@@ -16,12 +16,7 @@ SHOWN = 12
 def elasticities(plan: PlanRecord) -> Spec:
     """Throughput gained when one resource becomes 10 % faster."""
     rows = [
-        {
-            "resource": name,
-            "what": RESOURCE.get(name, name),
-            "gain": 100 * gain(share),
-            "share": f"{share:.1%}",
-        }
+        {"resource": name, "what": RESOURCE.get(name, name), "gain": 100 * gain(share), "share": f"{share:.1%}"}
         for name, share in plan.shares.items()
         if share >= 0.001
     ]
@@ -62,11 +57,7 @@ def operator_bars(report: OperatorsReport, phase: str) -> Spec:
     words = ", ".join(f"{o.name} {o.seconds / whole:.0%}" for o in found[:5])
     order = list(dict.fromkeys(names))
     used = [r for r in RESOURCES if any(row["resource"] == r for row in rows)]
-    what = (
-        "a pass in which every sequence gets a token"
-        if phase == "decode"
-        else "a chunk of a prompt by itself"
-    )
+    what = "a pass in which every sequence gets a token" if phase == "decode" else "a chunk of a prompt by itself"
     return chart(
         f"Time of operators in {phase} ({what}), {whole * 1e3:.3g} ms in total: {words}.",
         height={"step": 22},
@@ -134,10 +125,7 @@ def swings(inputs: Sequence[InputRecord], base: float, unit: str, what: str) -> 
                     "color": {
                         "field": "side",
                         "type": "nominal",
-                        "scale": {
-                            "domain": ["lesser value", "greater value"],
-                            "range": [SERIES[0], SERIES[1]],
-                        },
+                        "scale": {"domain": ["lesser value", "greater value"], "range": [SERIES[0], SERIES[1]]},
                         "legend": {"title": None, "orient": "top"},
                     },
                     "tooltip": tip({"input": "input", "value": "value", "cost": unit, "change": "change"}),
@@ -152,13 +140,7 @@ def swings(inputs: Sequence[InputRecord], base: float, unit: str, what: str) -> 
                 for half, align, dx in (("right", "left", 5), ("left", "right", -5))
             ),
             {
-                "mark": {
-                    "type": "tick",
-                    "orient": "vertical",
-                    "bandSize": 27,
-                    "thickness": 2,
-                    "color": ACCENT,
-                },
+                "mark": {"type": "tick", "orient": "vertical", "bandSize": 27, "thickness": 2, "color": ACCENT},
                 "encoding": {"x": x | {"field": "base"}},
             },
         ],

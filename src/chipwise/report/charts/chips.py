@@ -6,17 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chipwise.report.catalogue import ChipsReport
-from chipwise.report.charts.spec import (
-    MUTED,
-    SERIES,
-    Spec,
-    chart,
-    halves,
-    having_room,
-    labels,
-    ratio,
-    tip,
-)
+from chipwise.report.charts.spec import MUTED, SERIES, Spec, chart, halves, having_room, labels, ratio, tip
 
 RIDGES = (30.0, 100.0, 300.0)  # FLOP per byte
 NAMES = 24
@@ -52,17 +42,12 @@ def landscape(report: ChipsReport) -> Spec:
     for row, half in zip(rows, halves(rates), strict=False):
         row["half"] = half
     points = [(x, y, str(r["chip"]), str(r["half"])) for r, x, y in zip(rows, rates, peaks, strict=False)]
-    free = (
-        having_room(points, (ends, (min(peaks), max(peaks)))) if len(rows) <= NAMES else [False] * len(rows)
-    )
+    free = having_room(points, (ends, (min(peaks), max(peaks)))) if len(rows) <= NAMES else [False] * len(rows)
     for row, roomy in zip(rows, free, strict=True):
         row["named"] = roomy
     lines = [{"label": f"{ridge:g} FLOP/B", "tbs": x, "tflops": x * ridge} for ridge in RIDGES for x in ends]
     words = "; ".join(f"{r['chip']} {r['tbs']:.3g} TB/s, {r['tflops']:.4g} TFLOP/s" for r in rows[:12])
-    where = {
-        "x": ratio("tbs", "TB/s of main memory (log)"),
-        "y": ratio("tflops", "16-bit TFLOP/s, dense (log)"),
-    }
+    where = {"x": ratio("tbs", "TB/s of main memory (log)"), "y": ratio("tflops", "16-bit TFLOP/s, dense (log)")}
     named = [*VENDORS, "others"]
     return chart(
         f"{len(rows)} chips: memory bandwidth against 16-bit arithmetic. First of them: {words}.",
@@ -70,13 +55,7 @@ def landscape(report: ChipsReport) -> Spec:
         layer=[
             {
                 "data": {"values": lines},
-                "mark": {
-                    "type": "line",
-                    "strokeDash": [4, 4],
-                    "strokeWidth": 1,
-                    "color": MUTED,
-                    "clip": True,
-                },
+                "mark": {"type": "line", "strokeDash": [4, 4], "strokeWidth": 1, "color": MUTED, "clip": True},
                 "encoding": {**where, "detail": {"field": "label"}},
             },
             {

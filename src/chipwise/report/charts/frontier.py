@@ -227,10 +227,7 @@ def _points(place: Spec, hues: Spec, unit: str) -> list[Spec]:
     params = [
         {"name": "zoom", "select": "interval", "bind": "scales"},
         {"name": "shown", "select": {"type": "point", "fields": ["chip"]}, "bind": "legend"},
-        {
-            "name": "pin",
-            "select": {**picking, "fields": ["chip", "user"], "toggle": "true", "clear": "dblclick"},
-        },
+        {"name": "pin", "select": {**picking, "fields": ["chip", "user"], "toggle": "true", "clear": "dblclick"}},
     ]
     return [
         {
@@ -295,12 +292,7 @@ def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
         {
             "transform": [SHOWN],
             "mark": {"type": "area", "opacity": 0.1, "clip": True},
-            "encoding": {
-                "x": place["x"],
-                "y": {**place["y"], "field": "low"},
-                "y2": {"field": "high"},
-                "color": hues,
-            },
+            "encoding": {"x": place["x"], "y": {**place["y"], "field": "low"}, "y2": {"field": "high"}, "color": hues},
         },
         {
             "transform": [SHOWN],
@@ -336,10 +328,7 @@ def _cut_off(cut: int, of: int, band: tuple[float, float], metric: Metric) -> Sp
 
 
 def _in_words(
-    own: Mapping[str, Sequence[Mapping[str, Any]]],
-    metric: Metric,
-    measured: int,
-    stars: Sequence[Mapping[str, Any]],
+    own: Mapping[str, Sequence[Mapping[str, Any]]], metric: Metric, measured: int, stars: Sequence[Mapping[str, Any]]
 ) -> str:
     """What the picture shows."""
     words = "; ".join(
@@ -348,8 +337,6 @@ def _in_words(
         for c, its in own.items()
     )
     counted = f" Measured: {measured} points." if measured else ""
-    counted += (
-        f" The plan stands at {', '.join(said(s['user']) for s in stars)} tokens/s per user." if stars else ""
-    )
+    counted += f" The plan stands at {', '.join(said(s['user']) for s in stars)} tokens/s per user." if stars else ""
     better = "down" if metric.power < 0 else "up"
     return f"{metric.unit} against speed per user; {better} and right is better. {words}.{counted}"

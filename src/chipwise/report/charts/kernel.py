@@ -40,13 +40,7 @@ def time_bars(report: KernelReport) -> Spec:
 def level_bars(report: KernelReport) -> Spec:
     """Bytes per multiply-accumulate through every level of memory, on a logarithmic scale."""
     rows = [
-        {
-            "chip": k.chip,
-            "level": v.name,
-            "bytes": v.bytes_per_mac,
-            "mb": v.bytes / 1e6,
-            "note": v.note,
-        }
+        {"chip": k.chip, "level": v.name, "bytes": v.bytes_per_mac, "mb": v.bytes / 1e6, "note": v.note}
         for k in report.kernels
         for v in k.levels
         if v.bytes_per_mac > 0
@@ -60,9 +54,7 @@ def level_bars(report: KernelReport) -> Spec:
         data={"values": rows},
         mark={"type": "point", "filled": True, "size": 130},
         encoding={
-            "y": axis(
-                "level", "", "nominal", sort=names, axis={"title": None, "grid": True, "labelLimit": 150}
-            ),
+            "y": axis("level", "", "nominal", sort=names, axis={"title": None, "grid": True, "labelLimit": 150}),
             "x": axis(
                 "bytes",
                 "bytes per multiply-accumulate (log)",

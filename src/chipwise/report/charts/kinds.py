@@ -121,10 +121,7 @@ def _chips_charts(answer: Any) -> Charts:
 
 
 def _fleet_charts(answer: Any) -> Charts:
-    return {
-        f"machines-{i}": partial(machines_by_hour, answer, supply)
-        for i, supply in enumerate(answer.working, 1)
-    }
+    return {f"machines-{i}": partial(machines_by_hour, answer, supply) for i, supply in enumerate(answer.working, 1)}
 
 
 def _sweep_charts(answer: Any) -> Charts:

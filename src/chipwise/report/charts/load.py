@@ -46,24 +46,14 @@ def load_curve(report: LoadReport, curve: str) -> Spec:
             }
         )
     first, last = rows[0], rows[-1]
-    x = axis(
-        "load",
-        "requests in flight (log)",
-        scale={"type": "log", "nice": False},
-        axis=ticks(),
-    )
+    x = axis("load", "requests in flight (log)", scale={"type": "log", "nice": False}, axis=ticks())
     layers: list[Spec] = [
         {
             "mark": {"type": "area", "opacity": 0.16, "color": ACCENT},
             "encoding": {"x": x, "y": axis("low", unit), "y2": {"field": "high"}},
         },
         {
-            "mark": {
-                "type": "line",
-                "color": ACCENT,
-                "strokeWidth": 2,
-                "point": {"color": ACCENT, "size": 28},
-            },
+            "mark": {"type": "line", "color": ACCENT, "strokeWidth": 2, "point": {"color": ACCENT, "size": 28}},
             "encoding": {
                 "x": x,
                 "y": axis("mid", unit, axis=ticks()),
@@ -128,9 +118,7 @@ def day_curve(plan: PlanRecord) -> Spec:
         for i, (rate, n) in enumerate(zip(day.rates_per_s, follow, strict=True))
     ]
     x = axis("from", "hour of the day", scale={"domain": [0, 24], "nice": False}, axis={"tickCount": 8})
-    shown = tip(
-        {"from": "hour", "rate": "requests/s", "replicas": "replicas that follow", "room": "they sustain"}
-    )
+    shown = tip({"from": "hour", "rate": "requests/s", "replicas": "replicas that follow", "room": "they sustain"})
     step: Spec = {"y": axis("room", "requests/s"), "x2": {"field": "to"}, "x": x}
     busiest, idle = max(day.rates_per_s), min(day.rates_per_s)
     return chart(

@@ -157,29 +157,17 @@ def pareto(report: PlanReport) -> Spec:
                 "transform": [{"filter": "datum.on_front"}],
                 "encoding": {**place, "order": {"field": "usd"}, "color": {"value": ACCENT}},
             },
-            {
-                "mark": whisker,
-                "encoding": {**place, "y": axis("slow", ""), "y2": {"field": "fast"}},
-            },
-            {
-                "mark": whisker,
-                "encoding": {**place, "x": axis("usd_low", ""), "x2": {"field": "usd_high"}},
-            },
+            {"mark": whisker, "encoding": {**place, "y": axis("slow", ""), "y2": {"field": "fast"}}},
+            {"mark": whisker, "encoding": {**place, "x": axis("usd_low", ""), "x2": {"field": "usd_high"}}},
             {
                 "params": [
                     {"name": "brush", "select": {"type": "interval"}},
-                    {
-                        "name": "pick",
-                        "select": {"type": "point", "fields": ["rank"], "on": "click", "toggle": False},
-                    },
+                    {"name": "pick", "select": {"type": "point", "fields": ["rank"], "on": "click", "toggle": False}},
                 ],
                 "mark": {"type": "point", "filled": True, "cursor": "pointer"},
                 "encoding": {
                     **place,
-                    "size": {
-                        "condition": {"test": {"or": [picked, "datum.on_front"]}, "value": 130},
-                        "value": 60,
-                    },
+                    "size": {"condition": {"test": {"or": [picked, "datum.on_front"]}, "value": 130}, "value": 60},
                     "shape": {"condition": {"test": "datum.on_front", "value": "diamond"}, "value": "circle"},
                     "color": {"condition": {"test": "datum.on_front", "value": ACCENT}, "value": MUTED},
                     "opacity": {"condition": {"param": "brush", "value": 0.95}, "value": 0.2},
@@ -222,15 +210,10 @@ def bars(plans: Sequence[Any], metric: str, among: Mapping[str, Any] = METRICS) 
                 "encoding": {
                     "x": axis("mid", unit, axis=ticks(4), scale={"domainMax": 1.3 * most, "nice": False}),
                     "color": {"value": ACCENT},
-                    "tooltip": tip(
-                        {"plan": "plan", "mid": unit, "low": "low", "high": "high", "basis": "basis"}
-                    ),
+                    "tooltip": tip({"plan": "plan", "mid": unit, "low": "low", "high": "high", "basis": "basis"}),
                 },
             },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"x": axis("low", unit), "x2": {"field": "high"}},
-            },
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": axis("low", unit), "x2": {"field": "high"}}},
             {
                 "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
                 "encoding": {"x": axis("high", unit), "text": {"field": "text"}},

@@ -103,11 +103,7 @@ def kernel_roofline(report: KernelReport) -> Spec:
         raise ValueError("a collective has no FLOPs")
     spread = [k.intensity for k in kernels]
     low, high = min([LEFT, *(0.5 * x for x in spread)]), max([RIGHT, *(2.0 * x for x in spread)])
-    roofs = [
-        row
-        for k in kernels
-        for row in _roof(k.chip, k.peak_flops_per_s, k.peak_flops_per_s / k.ridge, low, high)
-    ]
+    roofs = [row for k in kernels for row in _roof(k.chip, k.peak_flops_per_s, k.peak_flops_per_s / k.ridge, low, high)]
     points = [
         {
             "chip": k.chip,
@@ -120,9 +116,7 @@ def kernel_roofline(report: KernelReport) -> Spec:
         }
         for k in kernels
     ]
-    words = "; ".join(
-        f"{p['chip']} reaches {p['share']} of its peak, bottleneck: {p['bound']}" for p in points
-    )
+    words = "; ".join(f"{p['chip']} reaches {p['share']} of its peak, bottleneck: {p['bound']}" for p in points)
     where = {"x": ratio("intensity", X), "y": ratio("flops", Y)}
     hues = {
         "field": "roof",

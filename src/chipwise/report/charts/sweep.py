@@ -45,13 +45,7 @@ def sweep_front(report: SweepReport) -> Spec:
 
 def _point(cell: SweepCell, across: str, up: str, best: bool) -> dict[str, Any]:
     asked = ", ".join(map(str, cell.asked.values()))
-    return {
-        "cell": cell.cell,
-        "asked": asked,
-        "x": cell.figures[across],
-        "y": cell.figures[up],
-        "front": best,
-    }
+    return {"cell": cell.cell, "asked": asked, "x": cell.figures[across], "y": cell.figures[up], "front": best}
 
 
 def sweep_map(report: SweepReport) -> Spec:
@@ -97,29 +91,15 @@ def machines_by_hour(report: PortfolioReport, supply: SupplyRecord) -> Spec:
         for p in report.placements:
             chips = p.chips_per_slice[i] if p.supply == supply.name else 0.0
             if chips > 0:
-                row = {
-                    "demand": p.demand,
-                    "from": i * hours,
-                    "to": (i + 1) * hours,
-                    "low": low,
-                    "high": low + chips,
-                }
+                row = {"demand": p.demand, "from": i * hours, "to": (i + 1) * hours, "low": low, "high": low + chips}
                 rows.append(row | {"chips": chips, "replicas": p.per_slice[i], "layout": p.spread})
             low += chips
-    shown = {
-        "demand": "demand",
-        "from": "from hour",
-        "to": "to hour",
-        "chips": "chips",
-        "replicas": "replicas",
-    }
+    shown = {"demand": "demand", "from": "from hour", "to": "to hour", "chips": "chips", "replicas": "replicas"}
     layers: list[Spec] = [
         {
             "mark": {"type": "rect", "opacity": 0.85},
             "encoding": {
-                "x": axis(
-                    "from", "hour of the day", scale={"domain": [0, 24], "nice": False}, axis={"tickCount": 8}
-                ),
+                "x": axis("from", "hour of the day", scale={"domain": [0, 24], "nice": False}, axis={"tickCount": 8}),
                 "x2": {"field": "to"},
                 "y": axis("low", "chips at work"),
                 "y2": {"field": "high"},

@@ -44,9 +44,7 @@ def request_timeline(report: PlanReport) -> Spec:
         ends.append(("last token", at, low, high))
     marks = [{"row": "a request", "what": n, "at": m, "from": a, "to": b} for n, m, a, b in ends]
     words = ", ".join(f"{r['part']} {said(r['seconds'])} s" for r in rows)
-    spec = _bars(
-        f"A mean request on {p.chips}x {p.chip}: {words}; the last token after {said(at)} s.", rows, "seconds"
-    )
+    spec = _bars(f"A mean request on {p.chips}x {p.chip}: {words}; the last token after {said(at)} s.", rows, "seconds")
     spec["layer"] += [
         {
             "data": {"values": marks},
@@ -55,14 +53,7 @@ def request_timeline(report: PlanReport) -> Spec:
         },
         {
             "data": {"values": marks},
-            "mark": {
-                "type": "point",
-                "shape": "diamond",
-                "filled": True,
-                "size": 60,
-                "color": ACCENT,
-                "yOffset": 16,
-            },
+            "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 60, "color": ACCENT, "yOffset": 16},
             "encoding": {
                 "y": axis("row", "", "nominal"),
                 "x": axis("at", ""),
@@ -105,11 +96,7 @@ def pipeline_step(plan: TrainPlanRecord) -> Spec:
     cut = f", {count - drawn} of {count} micro-batches left out" if drawn < count else ""
     bubble = plan.shares.get("bubble", 0.0)
     order = plan.layout.schedule or "1F1B"
-    other = (
-        ""
-        if order.lower() == "1f1b"
-        else f" The plan's schedule is {order}, which waits less than this order."
-    )
+    other = "" if order.lower() == "1f1b" else f" The plan's schedule is {order}, which waits less than this order."
     spec = _bars(
         f"A step of {stages} stages and {count} micro-batches{cut}: {bubble:.0%} of the whole step is waiting for "
         f"other stages.{other}",

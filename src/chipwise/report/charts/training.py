@@ -113,10 +113,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
                 },
             ),
             "y": axis(
-                "efficiency",
-                "efficiency",
-                scale={"domainMin": 0, "nice": True},
-                axis={"format": ".0%", "tickCount": 5},
+                "efficiency", "efficiency", scale={"domainMin": 0, "nice": True}, axis={"format": ".0%", "tickCount": 5}
             ),
             "color": {
                 "field": "chip",
@@ -141,12 +138,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
 def step_bars(report: TrainReport, shown: int = 10) -> Spec:
     """The first plans' steps by cause."""
     rows = [
-        {
-            "plan": f"{p.rank}  {p.chips:,}x {p.chip}",
-            "resource": name,
-            "share": share,
-            "percent": f"{share:.1%}",
-        }
+        {"plan": f"{p.rank}  {p.chips:,}x {p.chip}", "resource": name, "share": share, "percent": f"{share:.1%}"}
         for p in report.plans[:shown]
         for name, share in p.shares.items()
         if share > 0.0005

@@ -27,11 +27,7 @@ def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False, se
     command = _sglang(spec) if tool == "sglang" else _vllm(spec, served, whole=whole)
     rate, _ = _load(spec)
     harness = CLIENTS[tool][rate is not None]
-    notes = [
-        f"this client ({name}) should measure: {figures}"
-        for name, figures in spec.measured
-        if name == harness
-    ]
+    notes = [f"this client ({name}) should measure: {figures}" for name, figures in spec.measured if name == harness]
     if tool == "vllm" and not spec.runtime.startswith(("vllm", "neuronx")):
         version = get_tool("vllm").version
         notes.append(f"the benchmark is vLLM's, a client of any server: pip install vllm=={version}")
@@ -64,12 +60,7 @@ def _sglang(spec: ServeSpec) -> Command:
 def _facts(spec: ServeSpec, *, whole: bool = False) -> dict[str, Any]:
     """What clients are told of the load of one replica, or of the `whole` deployment."""
     rate, flying = _load(spec, whole=whole)
-    load = {
-        "rate": rate or 0.0,
-        "open": rate is not None,
-        "flying": flying,
-        "requests": _requests(spec, flying),
-    }
+    load = {"rate": rate or 0.0, "open": rate is not None, "flying": flying, "requests": _requests(spec, flying)}
     return facts_of(spec) | load | {"url": f"http://127.0.0.1:{PORT + spec.servers_before}"}
 
 

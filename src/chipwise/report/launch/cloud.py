@@ -47,8 +47,7 @@ def skypilot(spec: Spec) -> tuple[LaunchFile, ...]:
     runs = [(file, train_command(spec, name, n)) for file, n in (("task", spec.steps), ("verify", MEASURED))]
     return tuple(
         LaunchFile(
-            f"{file}.yaml",
-            comment(spec, tool, notes) + yaml({**task, **_asked(command), "run": _hosts(command)}, tool),
+            f"{file}.yaml", comment(spec, tool, notes) + yaml({**task, **_asked(command), "run": _hosts(command)}, tool)
         )
         for file, command in runs
     )
@@ -117,9 +116,7 @@ def _trained(spec: TrainSpec, file: str, steps: int) -> LaunchFile:
     """The script that every host of a training run starts, with NODE_RANK and HEAD_ADDRESS set."""
     name, left = trainer(spec)
     notes = (*left, *train_notes(spec, name))
-    return LaunchFile(
-        file, script(spec, get_tool(name), train_command(spec, name, steps), notes=notes), script=True
-    )
+    return LaunchFile(file, script(spec, get_tool(name), train_command(spec, name, steps), notes=notes), script=True)
 
 
 def _hosts(command: str) -> str:

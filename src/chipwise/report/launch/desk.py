@@ -35,9 +35,7 @@ def desk_commands(
     return _of_files(c, record, context, runtimes, _placed(record, processor, all_chips))
 
 
-def _of_files(
-    c: Candidate, record: PlanRecord, context: int, runtimes: Collection[str], placed: str
-) -> dict[str, str]:
+def _of_files(c: Candidate, record: PlanRecord, context: int, runtimes: Collection[str], placed: str) -> dict[str, str]:
     """What starts engines that read files of their own, parts `placed` so."""
     found: dict[str, str] = {}
     only, tag = _single(record.precision), record.precision.upper()

@@ -68,14 +68,10 @@ def serve_command(spec: ServeSpec, target: str, port: int = PORT) -> Command:
     if spec.adapters and target not in ("vllm", "sglang"):
         what = f"{get_tool(target).name} is not configured here to serve adapters"
         raise UsageError(what, "plan with --runtime vllm or sglang")
-    started = {"sglang": _sglang, "sglang-jax": _sglang_jax, "trtllm": _trtllm, "neuronx": _neuronx}.get(
-        target
-    )
+    started = {"sglang": _sglang, "sglang-jax": _sglang_jax, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
     if started is not None:
         return started(spec, port)
-    return vllm_options(Command.of("vllm", "vllm serve", spec.model), spec).option(
-        "--port", port + spec.servers_before
-    )
+    return vllm_options(Command.of("vllm", "vllm serve", spec.model), spec).option("--port", port + spec.servers_before)
 
 
 def vllm_options(command: Command, spec: ServeSpec) -> Command:
@@ -112,12 +108,7 @@ def trtllm_settings(spec: ServeSpec) -> str:
     ]
     if spec.copies:
         slots = spec.experts + spec.copies
-        lines += [
-            "moe_config:",
-            "  load_balancer:",
-            f"    num_slots: {slots}",
-            "    layer_updates_per_iter: 1",
-        ]
+        lines += ["moe_config:", "  load_balancer:", f"    num_slots: {slots}", "    layer_updates_per_iter: 1"]
     if spec.kv:
         lines += ["kv_cache_config:", f"  dtype: {_cache(spec, 'trtllm')}"]
     if spec.guess is not None:
@@ -210,15 +201,7 @@ def _sglang_jax(spec: ServeSpec, port: int) -> Command:
 
 def _trtllm(spec: ServeSpec, port: int) -> Command:
     several = spec.machine.hosts > 1
-    mpi = (
-        "mpirun",
-        "-n",
-        spec.machine.devices,
-        "--hostfile",
-        Env("HOSTS"),
-        "trtllm-llmapi-launch",
-        "trtllm-serve",
-    )
+    mpi = ("mpirun", "-n", spec.machine.devices, "--hostfile", Env("HOSTS"), "trtllm-llmapi-launch", "trtllm-serve")
     program, *ranks = mpi if several else ("trtllm-serve",)
     return told(Command.of("trtllm", str(program), *ranks, spec.model), _facts(spec, port))
 
@@ -237,8 +220,7 @@ def _cache(spec: ServeSpec, tool: str) -> str:
         return ""
     if spec.kv not in CACHES[tool]:
         raise UsageError(
-            f"{get_tool(tool).name} keeps no cache in {spec.kv}",
-            f"plan with --kv {' or '.join(CACHES[tool])}",
+            f"{get_tool(tool).name} keeps no cache in {spec.kv}", f"plan with --kv {' or '.join(CACHES[tool])}"
         )
     return CACHES[tool][spec.kv]
 
@@ -261,6 +243,4 @@ def _alone(spec: ServeSpec, tool: str, takes: str, **degrees: int) -> None:
     """Raises `UsageError` for a degree above 1 that the tool is not told."""
     for name, degree in degrees.items():
         if degree > 1:
-            raise UsageError(
-                f"the plan has {name} {degree}, {get_tool(tool).name} takes {takes}", "plan without it"
-            )
+            raise UsageError(f"the plan has {name} {degree}, {get_tool(tool).name} takes {takes}", "plan without it")

@@ -31,26 +31,18 @@ def founding_torch(spec: Spec) -> tuple[LaunchFile, ...]:
 def founding_jax(spec: Spec) -> tuple[LaunchFile, ...]:
     """Mesh, sharding, jit: replicas over "data", tensors over "model"."""
     if max(spec.pp, spec.ep) > 1:
-        raise UsageError(
-            "the mesh has replicas and tensors, the plan stages or experts", "plan with --pp 1 --ep 1"
-        )
+        raise UsageError("the mesh has replicas and tensors, the plan stages or experts", "plan with --pp 1 --ep 1")
     if spec.machine.hosts > 1:
-        raise UsageError(
-            f"one process drives one host, the plan takes {spec.machine.hosts}", "plan on one host"
-        )
+        raise UsageError(f"one process drives one host, the plan takes {spec.machine.hosts}", "plan on one host")
     return _file(spec, "jax")
 
 
 def founding_neuronx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """Trace, save, load: a prompt on one NeuronCore."""
     if spec.machine.vendor not in get_tool("torch-neuronx").vendors:
-        raise UsageError(
-            f"{spec.machine.chip} has no NeuronCores", "plan with --chip trainium2 or inferentia2"
-        )
+        raise UsageError(f"{spec.machine.chip} has no NeuronCores", "plan with --chip trainium2 or inferentia2")
     if _devices(spec) > 1:
-        raise UsageError(
-            f"what is traced runs on one NeuronCore, the plan takes {_devices(spec)}", "plan with --tp 1"
-        )
+        raise UsageError(f"what is traced runs on one NeuronCore, the plan takes {_devices(spec)}", "plan with --tp 1")
     return _file(spec, "torch-neuronx")
 
 
@@ -83,24 +75,19 @@ def _file(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
     program = shipped_text(f"report/launch/data/{name}.txt")
     plan = {"title": spec.title, "chip": spec.machine.chip, **_network(spec), **_work(spec)}
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
-    text = f"#!/usr/bin/env python3\n{comment(spec, tool, (VERIFY,))}" + program.replace(
-        "@PLAN@", f"{{\n{body}}}", 1
-    )
+    text = f"#!/usr/bin/env python3\n{comment(spec, tool, (VERIFY,))}" + program.replace("@PLAN@", f"{{\n{body}}}", 1)
     return (LaunchFile(f"run_{name}.py", text, script=True),)
 
 
 def _network(spec: Spec) -> dict[str, Any]:
     n: LaunchNetwork | None = spec.network
     if n is None or not n.plain or n.experts or n.latent is not None:
-        raise UsageError(
-            f"{spec.model} is no plain decoder", "one with softmax attention and gated layers, no experts"
-        )
+        raise UsageError(f"{spec.model} is no plain decoder", "one with softmax attention and gated layers, no experts")
     if spec.precision not in DTYPES:
         hint = f"plan with --precision {' or '.join(DTYPES)}"
         raise UsageError(f"{spec.precision} weights need the kernels of an engine", hint)
     sizes = {
-        name: getattr(n, name)
-        for name in ("layers", "hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary")
+        name: getattr(n, name) for name in ("layers", "hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary")
     }
     base = ROPE_BASE if n.rope is None else n.rope.base
     return {**sizes, "tied": n.tied, "rope_base": float(base), "dtype": DTYPES[spec.precision]}

@@ -41,8 +41,7 @@ def _checked(spec: TrainSpec, target: str) -> Tool:
     _sharded(spec, tool, can)
     if spec.offload > 0 and not can.offloads:
         raise UsageError(
-            f"{tool.name} is not configured here to keep the optimiser in host memory",
-            "plan with --layout offload=0",
+            f"{tool.name} is not configured here to keep the optimiser in host memory", "plan with --layout offload=0"
         )
     if 0.0 < spec.offload < 1.0:
         raise UsageError(f"{tool.name} keeps all of the optimiser in host memory or none of it here")
@@ -72,13 +71,10 @@ def _cut(spec: TrainSpec, tool: Tool, can: Trainer) -> None:
         if degree > 1 and axis not in cuts:
             legal = f"it cuts {', '.join(cuts)}" if can.degrees else "it runs data-parallel ranks alone"
             raise UsageError(
-                f"{tool.name} is not configured here for {axis}{degree}: {legal}",
-                f"plan with --layout {axis}=1",
+                f"{tool.name} is not configured here for {axis}{degree}: {legal}", f"plan with --layout {axis}=1"
             )
     if spec.schedule not in ("", *schedules):
-        raise UsageError(
-            f"{spec.schedule} is no schedule of {tool.name} here", "plan with --layout schedule=1f1b"
-        )
+        raise UsageError(f"{spec.schedule} is no schedule of {tool.name} here", "plan with --layout schedule=1f1b")
 
 
 def _sharded(spec: TrainSpec, tool: Tool, can: Trainer) -> None:
@@ -139,13 +135,9 @@ def framework_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
             *(("its rotary positions have base 10,000: the model's own is another",) if base else ()),
             *(("Gaudi: HabanaAI's fork of Megatron-DeepSpeed",) if spec.machine.vendor == "intel" else ()),
         ),
-        "llm-foundry": (
-            "train/train.py is in scripts of llm-foundry; ./data holds shards of MosaicML Streaming",
-        ),
+        "llm-foundry": ("train/train.py is in scripts of llm-foundry; ./data holds shards of MosaicML Streaming",),
         "olmo-core": ("DATA_PATH is a pattern of .npy files of token ids, by the model's own tokenizer",),
-        "axlearn": (
-            "DATA_PATH is a TFDS folder, or FAKE; a step's time is written to the summaries in OUTPUT",
-        ),
+        "axlearn": ("DATA_PATH is a TFDS folder, or FAKE; a step's time is written to the summaries in OUTPUT",),
         "levanter": ("examples are wikitext's: name your own under data; a step's time goes to the tracker",),
         "optimum-neuron": (
             "DATA_PATH is a data set of Hugging Face, with text or messages; neuron_parallel_compile compiles it first",
@@ -245,8 +237,7 @@ def _axlearn(spec: TrainSpec, steps: int) -> str:
     config, seq = known_model(spec, tool)
     if int(seq) != spec.seq:
         raise UsageError(
-            f"{tool.name}'s {config} has sequences of {seq} tokens, the plan of {spec.seq}",
-            f"plan with --seq {seq}",
+            f"{tool.name}'s {config} has sequences of {seq} tokens, the plan of {spec.seq}", f"plan with --seq {seq}"
         )
     _whole_rank(spec, tool)
     written = own_python(
@@ -269,9 +260,7 @@ def _axlearn(spec: TrainSpec, steps: int) -> str:
 def _whole_rank(spec: TrainSpec, tool: Tool) -> None:
     """Raises `UsageError` where sequences of a pass do not divide among ranks."""
     if spec.global_batch % (spec.dp * spec.micro_batch):
-        raise UsageError(
-            f"{tool.name} takes whole micro-batches of every rank", "plan with another --global-batch"
-        )
+        raise UsageError(f"{tool.name} takes whole micro-batches of every rank", "plan with another --global-batch")
 
 
 def _levanter(spec: TrainSpec, steps: int) -> str:
@@ -291,12 +280,7 @@ def _optimum_neuron(spec: TrainSpec, steps: int) -> str:
             "plan with --layout micro_batch=1",
         )
     written = own_python(
-        "optimum_neuron",
-        "neuron_plan.py",
-        spec,
-        model=spec.model,
-        published=bool(spec.tuned),
-        seq=spec.seq,
+        "optimum_neuron", "neuron_plan.py", spec, model=spec.model, published=bool(spec.tuned), seq=spec.seq
     )
     command = told(Command(tool, "neuron_plan.py"), facts)
     return f"export DATA_PATH={DATA}\n{written}\n{ranks(spec)} \\\n  {command}"
@@ -334,8 +318,7 @@ def _primus(spec: TrainSpec, steps: int) -> str:
     parts = spec.pp * spec.vp
     if spec.network.layers % parts:
         raise UsageError(
-            f"{spec.network.layers} layers make no {parts} equal parts of stages",
-            "keep another pp of --layout",
+            f"{spec.network.layers} layers make no {parts} equal parts of stages", "keep another pp of --layout"
         )
     if spec.sharding == "fsdp" and spec.pp > 1:
         raise UsageError(f"{tool.name} has no stages with FSDP", "plan with --layout pp=1, or zero=1")

@@ -67,9 +67,7 @@ def keda(spec: Spec) -> tuple[LaunchFile, ...]:
     tool = get_tool("keda")
     spec, policy = _policy(spec, tool)
     if spec.runtime not in GAUGES:
-        raise UsageError(
-            f"no gauges of requests in flight of {spec.runtime} are known", "plan with --runtime vllm"
-        )
+        raise UsageError(f"no gauges of requests in flight of {spec.runtime} are known", "plan with --runtime vllm")
     deployment, verify = kubernetes(spec)
     document: Yaml = {
         "apiVersion": "keda.sh/v1alpha1",
@@ -84,9 +82,7 @@ def keda(spec: Spec) -> tuple[LaunchFile, ...]:
                     "behavior": {
                         "scaleUp": {
                             "stabilizationWindowSeconds": 0,
-                            "policies": [
-                                {"type": "Pods", "value": policy.most, "periodSeconds": round(EVERY_S)}
-                            ],
+                            "policies": [{"type": "Pods", "value": policy.most, "periodSeconds": round(EVERY_S)}],
                         },
                         "scaleDown": {"stabilizationWindowSeconds": round(policy.hold_s)},
                     }
@@ -121,11 +117,7 @@ def keda(spec: Spec) -> tuple[LaunchFile, ...]:
         f"Kubernetes looks every {EVERY_S:g} s (--horizontal-pod-autoscaler-sync-period), the policy every "
         f"{policy.every_s:g} s",
     )
-    return (
-        deployment,
-        LaunchFile("scaledobject.yaml", comment(spec, tool, notes) + yaml(document, tool)),
-        verify,
-    )
+    return (deployment, LaunchFile("scaledobject.yaml", comment(spec, tool, notes) + yaml(document, tool)), verify)
 
 
 def planner(spec: Spec) -> tuple[LaunchFile, ...]:
@@ -134,13 +126,9 @@ def planner(spec: Spec) -> tuple[LaunchFile, ...]:
     tool = get_tool("dynamo-planner")
     spec, policy = _policy(spec, tool)
     if policy.clock:
-        raise UsageError(
-            f"{tool.name} follows no clock, as this policy of a day does", "plan with --log requests.csv"
-        )
+        raise UsageError(f"{tool.name} follows no clock, as this policy of a day does", "plan with --log requests.csv")
     if spec.runtime not in tool.runtimes or not spec.cache_tokens:
-        raise UsageError(
-            f"{tool.name} does not scale {spec.runtime} by its cache", "plan with --runtime vllm"
-        )
+        raise UsageError(f"{tool.name} does not scale {spec.runtime} by its cache", "plan with --runtime vllm")
     each = spec.prompt_tokens + spec.output_tokens / 2.0
     up = 100.0 * policy.target * each / spec.cache_tokens
     if up > 100.0:

@@ -39,15 +39,12 @@ def kubernetes(spec: Spec) -> tuple[LaunchFile, ...]:
     """A deployment with its service, or an indexed job."""
     tool, machine = get_tool("kubernetes"), spec.machine
     if machine.vendor not in tool.chips:
-        raise UsageError(
-            f"no device plugin for {machine.chip} is known", f"known: {', '.join(tool.chips.values())}"
-        )
+        raise UsageError(f"no device plugin for {machine.chip} is known", f"known: {', '.join(tool.chips.values())}")
     device = {tool.chips[machine.vendor]: machine.devices_of_host}
     if isinstance(spec, ServeSpec):
         if machine.hosts > 1:
             raise UsageError(
-                f"a replica takes {machine.hosts} hosts, a Deployment's pod has one",
-                "plan with --max-chips",
+                f"a replica takes {machine.hosts} hosts, a Deployment's pod has one", "plan with --max-chips"
             )
         return (
             LaunchFile("deployment.yaml", comment(spec, tool, _cluster(spec)) + _served(spec, tool, device)),
@@ -111,18 +108,12 @@ def _cluster(spec: Spec) -> tuple[str, ...]:
     """What the cluster must bring."""
     token = f"a gated model needs a token: kubectl create secret generic {SECRET} --from-literal=token=..."
     if spec.machine.chip in PRODUCTS:
-        return (
-            token,
-            "nodeSelector is a label of NVIDIA's GPU feature discovery: without it, name your own label",
-        )
+        return (token, "nodeSelector is a label of NVIDIA's GPU feature discovery: without it, name your own label")
     return (token, f"add a nodeSelector where the cluster has other accelerators than {spec.machine.chip}")
 
 
 def _token() -> Yaml:
-    return {
-        "name": "HF_TOKEN",
-        "valueFrom": {"secretKeyRef": {"name": SECRET, "key": "token", "optional": True}},
-    }
+    return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": SECRET, "key": "token", "optional": True}}}
 
 
 def _placed(spec: Spec) -> dict[str, Yaml]:

@@ -92,8 +92,7 @@ def _joined(devices: int) -> str:
 def _checked(spec: LoopSpec, tool: Tool, samplers: Sequence[str], formats: Sequence[str]) -> None:
     if spec.machine.vendor not in tool.vendors:
         raise UsageError(
-            f"{tool.name} does not run on {spec.machine.chip} here",
-            f"plan on chips of {', '.join(tool.vendors)}",
+            f"{tool.name} does not run on {spec.machine.chip} here", f"plan on chips of {', '.join(tool.vendors)}"
         )
     if spec.runtime not in samplers:
         raise UsageError(

@@ -26,9 +26,7 @@ class Heredoc(str):
 
 def hcl(blocks: Iterable[tuple[str, Mapping[str, object]]], tool: Tool) -> str:
     """Blocks by their heads. Raises `KeyError` for a name that is not documented."""
-    return "\n".join(
-        f"{head} {{\n{_body(body, tool, 1)}}}\n" if body else f"{head} {{}}\n" for head, body in blocks
-    )
+    return "\n".join(f"{head} {{\n{_body(body, tool, 1)}}}\n" if body else f"{head} {{}}\n" for head, body in blocks)
 
 
 def _body(body: Mapping[str, object], tool: Tool, depth: int) -> str:

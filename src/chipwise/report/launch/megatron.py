@@ -37,9 +37,7 @@ def megatron_notes(spec: TrainSpec) -> tuple[str, ...]:
         keys = " and ".join(missing.values())
         notes.append(f"{' and '.join(missing)} are Megatron-LM's own: look up {keys} of the model")
     if n.rope is not None and n.rope.stretch not in ("", "yarn" if n.latent else "llama3"):
-        notes.append(
-            f"positions are stretched by {n.rope.stretch} in the model's configuration, here they are not"
-        )
+        notes.append(f"positions are stretched by {n.rope.stretch} in the model's configuration, here they are not")
     again, part = _again(spec)
     if abs(again / part - spec.recomputed) > 0.005:
         notes.append(
@@ -111,8 +109,7 @@ def _told(spec: TrainSpec) -> None:
     known_optimizer(spec, "megatron")
     if not spec.master:
         raise UsageError(
-            "Megatron-LM keeps a copy of the weights in fp32 here, the plan none",
-            "plan with --memory master=yes",
+            "Megatron-LM keeps a copy of the weights in fp32 here, the plan none", "plan with --memory master=yes"
         )
     if spec.optimizer == "adamw-bf16" and spec.sharding in CUT:
         raise UsageError(

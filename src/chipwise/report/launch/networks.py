@@ -88,26 +88,17 @@ def _served(spec: PipelineSpec, tool: Tool) -> tuple[bool, tuple[str, ...]]:
         raise UsageError(f"{tool.name} does not run {spec.precision}", hint)
     if not spec.weights:
         raise UsageError(
-            f"no published weights of {shorten(spec.model)} are known",
-            "ask for the model by its name on the hub",
+            f"no published weights of {shorten(spec.model)} are known", "ask for the model by its name on the hub"
         )
     name = spec.weights.rsplit("/", 1)[-1].lower()
     asking = next(way for pattern, way in tool.models.items() if fnmatchcase(name, pattern))
     if not asking:
-        raise UsageError(
-            f"{tool.name} does not run {shorten(spec.weights)} as it is published", "--runtime vllm"
-        )
+        raise UsageError(f"{tool.name} does not run {shorten(spec.weights)} as it is published", "--runtime vllm")
     return spec.replicas * spec.machine.devices > 1, asking
 
 
 def _server(
-    spec: PipelineSpec,
-    tool: Tool,
-    serve: str,
-    asking: tuple[str, ...],
-    notes: list[str],
-    *,
-    named: bool = False,
+    spec: PipelineSpec, tool: Tool, serve: str, asking: tuple[str, ...], notes: list[str], *, named: bool = False
 ) -> tuple[LaunchFile, ...]:
     """The script that starts one server, and the requests that verify it; a server is `named` the model."""
     path, field, *_ = asking
@@ -149,9 +140,7 @@ def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     """A script that makes the plan's request and times it. Raises `UsageError` for a network that no library loads and
     no function builds, other software or number formats, several devices, and parts on the host."""
     if spec.runtime not in COMPILED:
-        raise UsageError(
-            f"the script runs PyTorch, the plan {spec.runtime}", f"--runtime {' or '.join(COMPILED)}"
-        )
+        raise UsageError(f"the script runs PyTorch, the plan {spec.runtime}", f"--runtime {' or '.join(COMPILED)}")
     return _script(spec, get_tool("torch"), "run_torch.py")
 
 
@@ -160,9 +149,7 @@ def network_neuronx(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     without such cores."""
     tool = get_tool("torch-neuronx")
     if spec.machine.vendor not in tool.vendors:
-        raise UsageError(
-            f"{spec.machine.chip} has no NeuronCores", "plan with --chip trainium2 or inferentia2"
-        )
+        raise UsageError(f"{spec.machine.chip} has no NeuronCores", "plan with --chip trainium2 or inferentia2")
     return _script(spec, tool, "run_torch_neuronx.py")
 
 
@@ -171,13 +158,10 @@ def network_tensorrt(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     as in the prediction. Raises the errors of `network_torch`, and for what is called more than once for a request."""
     tool = get_tool("tensorrt")
     if spec.runtime not in tool.runtimes:
-        raise UsageError(
-            f"{tool.name} runs engines, the plan {spec.runtime}", f"--runtime {tool.runtimes[0]}"
-        )
+        raise UsageError(f"{tool.name} runs engines, the plan {spec.runtime}", f"--runtime {tool.runtimes[0]}")
     if not spec.code and {"spectrum", "targets"} & {*get_tool("torch").models.get(spec.model, ())}:
         raise UsageError(
-            f"{shorten(spec.model)} writes word by word: no one graph that an engine runs",
-            "--runtime compile",
+            f"{shorten(spec.model)} writes word by word: no one graph that an engine runs", "--runtime compile"
         )
     narrow = spec.precision in QUANTISED
     program = _script(replace(spec, precision="fp32") if narrow else spec, get_tool("torch"), "run_torch.py")

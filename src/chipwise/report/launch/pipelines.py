@@ -35,27 +35,20 @@ def _started(spec: PipelineSpec, tool: Tool) -> None:
     have."""
     if spec.runtime not in COMPILED:
         raise UsageError(
-            f"{tool.name} runs under PyTorch, the plan under {spec.runtime}",
-            f"--runtime {' or '.join(COMPILED)}",
+            f"{tool.name} runs under PyTorch, the plan under {spec.runtime}", f"--runtime {' or '.join(COMPILED)}"
         )
     if spec.precision not in DTYPES:
-        raise UsageError(
-            f"{spec.precision} needs more than {tool.name}", f"--precision {' or '.join(DTYPES)}"
-        )
+        raise UsageError(f"{spec.precision} needs more than {tool.name}", f"--precision {' or '.join(DTYPES)}")
     other = sorted({way for way, degree in spec.spread if degree > 1} - {"ulysses", "ring"})
     if other:
-        raise UsageError(
-            f"{tool.name} shares a request by ulysses and ring, not by {other[0]}", "--spread ulysses=N"
-        )
+        raise UsageError(f"{tool.name} shares a request by ulysses and ring, not by {other[0]}", "--spread ulysses=N")
     if any(degree > 1 for _, degree in spec.spread) and spec.model not in tool.shares:
         raise UsageError(
             f"{tool.name} cannot share a request of {spec.model} among devices",
             f"estimate --chip NAME plans a whole request on one; it shares those of {', '.join(tool.shares)}",
         )
     if spec.cached:
-        raise UsageError(
-            f"{tool.name} skips steps by a threshold, not by a share", "leave cached= out of --settings"
-        )
+        raise UsageError(f"{tool.name} skips steps by a threshold, not by a share", "leave cached= out of --settings")
 
 
 def _sizes(spec: PipelineSpec, guided: Sequence[str]) -> dict[str, Any]:
@@ -115,9 +108,7 @@ def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     if spec.runtime != "mlx":
         raise UsageError(f"{tool.name} runs on MLX, the plan under {spec.runtime}", "--runtime mlx")
     if spec.precision not in QUANTIZED:
-        raise UsageError(
-            f"{tool.name} does not run {spec.precision}", f"--precision {' or '.join(QUANTIZED)}"
-        )
+        raise UsageError(f"{tool.name} does not run {spec.precision}", f"--precision {' or '.join(QUANTIZED)}")
     if spec.machine.devices > 1 or spec.cached:
         raise UsageError(
             f"{tool.name} makes all steps of a picture, on one machine", "plan without --spread and cached="
@@ -147,8 +138,7 @@ def sglang_diffusion(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     tool = get_tool("sglang-diffusion")
     if spec.runtime not in tool.runtimes:
         raise UsageError(
-            f"{tool.name} runs its own pipelines, the plan runs {spec.runtime}",
-            f"--runtime {tool.runtimes[0]}",
+            f"{tool.name} runs its own pipelines, the plan runs {spec.runtime}", f"--runtime {tool.runtimes[0]}"
         )
     repository, *_ = get_tool("diffusers").models.get(spec.model, ("",))
     if not repository:
@@ -183,9 +173,7 @@ def sglang_diffusion(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     }
     notes = [f"one replica, in an environment with sglang[diffusion]: {shorten(repository)}", *several(spec)]
     serve = told(Command.of(tool.id, "sglang serve"), facts)
-    bench = told(
-        Command.of(tool.id, "python3 -m sglang.multimodal_gen.benchmarks.bench_serving"), facts, part="bench"
-    )
+    bench = told(Command.of(tool.id, "python3 -m sglang.multimodal_gen.benchmarks.bench_serving"), facts, part="bench")
     said = ["to verify the plan, with serve.sh up: its mean latency is the time that is predicted"]
     return (
         LaunchFile("serve.sh", script(spec, tool, serve, notes=notes), script=True),

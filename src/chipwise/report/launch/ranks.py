@@ -33,19 +33,16 @@ def startable(spec: TrainSpec, target: str) -> None:
     tool = get_tool(target)
     if spec.stash > 0 and not tool.stashes:
         raise UsageError(
-            f"{tool.name} is not configured here to keep activations in host memory",
-            "plan with --layout stash=0",
+            f"{tool.name} is not configured here to keep activations in host memory", "plan with --layout stash=0"
         )
     if spec.machine.vendor not in tool.vendors or spec.machine.cpu:
         raise UsageError(
-            f"{tool.name} does not run on {spec.machine.chip}",
-            f"it runs on chips of {', '.join(tool.vendors)}",
+            f"{tool.name} does not run on {spec.machine.chip}", f"it runs on chips of {', '.join(tool.vendors)}"
         )
     _taught(spec, tool)
     if "random" not in tool.weights and not spec.tuned:
         raise UsageError(
-            f"{tool.name} trains published weights, the plan starts from random ones",
-            "plan with --task finetune",
+            f"{tool.name} trains published weights, the plan starts from random ones", "plan with --task finetune"
         )
     if spec.tuned and target != "torchrun" and "published" not in tool.weights:
         what = "all weights" if spec.tuned == "full" else f"{spec.tuned} adapters"
@@ -70,9 +67,7 @@ def uneven(spec: TrainSpec, parts: int) -> UsageError:
     legal = [str(n) for n in range(2, layers + 1) if layers % n == 0 and n < parts]
     return UsageError(
         f"{layers} layers cannot be cut evenly into {parts} parts",
-        f"keep a pp of --layout that divides them: {', '.join(legal)}"
-        if legal
-        else "plan with --layout pp=1",
+        f"keep a pp of --layout that divides them: {', '.join(legal)}" if legal else "plan with --layout pp=1",
     )
 
 

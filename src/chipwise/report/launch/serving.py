@@ -98,13 +98,9 @@ def api(spec: ServeSpec) -> tuple[LaunchFile, ...]:
         raise UsageError(f"no API is known that sells {spec.model}", "chipwise offers tokens")
     plan = {**asdict(spec.api), "prompt_tokens": spec.prompt_tokens, "output_tokens": spec.output_tokens}
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
-    notes = [
-        f"to verify address, price and speed, which costs a request: {spec.api.key}=... python client.py --check"
-    ]
+    notes = [f"to verify address, price and speed, which costs a request: {spec.api.key}=... python client.py --check"]
     program = shipped_text("report/launch/data/api.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
-    head = comment(
-        replace(spec, title=f"{spec.api.model} at {spec.api.provider}", expected=()), get_tool("api"), notes
-    )
+    head = comment(replace(spec, title=f"{spec.api.model} at {spec.api.provider}", expected=()), get_tool("api"), notes)
     return (LaunchFile("client.py", f"#!/usr/bin/env python3\n{head}{program}", script=True),)
 
 

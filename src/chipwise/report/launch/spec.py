@@ -415,8 +415,7 @@ def check_spec(spec: Launched) -> None:
     names = () if isinstance(spec, SweepSpec) else (spec.model, getattr(spec, "weights", ""))
     for name in (n for n in names if n.startswith("-")):
         raise UsageError(
-            f"model: '{shorten(name)}' begins like an option",
-            "give the folder another name, or ./ before it",
+            f"model: '{shorten(name)}' begins like an option", "give the folder another name, or ./ before it"
         )
     _check("plan", spec)
 
@@ -433,15 +432,13 @@ def _check(name: str, value: object) -> None:
     elif isinstance(value, str):
         if not value.isprintable():
             raise UsageError(
-                f"{name}: '{shorten(value)}' holds a control character",
-                "give the model or its folder another name",
+                f"{name}: '{shorten(value)}' holds a control character", "give the model or its folder another name"
             )
     elif isinstance(value, int | float):
         low, high = (1, MOST_DEVICES) if name in DEGREES else (0, LARGEST)
         if not low <= value <= high:  # nor is what is no number
             raise UsageError(
-                f"{name}: {shorten(repr(value), 30)} is not between {low} and {high:.0e}",
-                "save the plan again",
+                f"{name}: {shorten(repr(value), 30)} is not between {low} and {high:.0e}", "save the plan again"
             )
     else:
         raise UsageError(f"{name}: '{shorten(str(value))}' is of another kind", "save the plan again")

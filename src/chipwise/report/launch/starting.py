@@ -53,8 +53,4 @@ def settings(spec: ServeSpec) -> str:
 def trained_with(spec: TrainSpec) -> tuple[str, tuple[str, ...]]:
     """The trainer that a wrapper starts, and what its user must know."""
     name, left = trainer(spec)
-    return name, (
-        f"trained with {get_tool(name).name} {get_tool(name).version}",
-        *left,
-        *train_notes(spec, name),
-    )
+    return name, (f"trained with {get_tool(name).name} {get_tool(name).version}", *left, *train_notes(spec, name))

@@ -71,10 +71,7 @@ def sweep_kubernetes(spec: SweepSpec) -> tuple[LaunchFile, ...]:
         f"results: on the volume {NAME}, in {RESULTS}",
     )
     return (
-        LaunchFile(
-            "job.yaml",
-            comment(spec, tool, notes) + "---\n".join(yaml(d, tool) for d in (*_kept(spec), job)),
-        ),
+        LaunchFile("job.yaml", comment(spec, tool, notes) + "---\n".join(yaml(d, tool) for d in (*_kept(spec), job))),
     )
 
 
@@ -113,9 +110,7 @@ def sweep_kuberay(spec: SweepSpec) -> tuple[LaunchFile, ...]:
     cluster: Yaml = {
         "headGroupSpec": {
             "rayStartParams": {"num-cpus": "0"},
-            "template": {
-                "spec": {"securityContext": {"fsGroup": RAY_GROUP}, "containers": [head], **VOLUMES}
-            },
+            "template": {"spec": {"securityContext": {"fsGroup": RAY_GROUP}, "containers": [head], **VOLUMES}},
         },
         "workerGroupSpecs": [
             {
@@ -141,9 +136,7 @@ def sweep_kuberay(spec: SweepSpec) -> tuple[LaunchFile, ...]:
     }
     notes = (
         f"image: in a checkout, a Dockerfile of three lines, FROM {RAY_IMAGE}, COPY --chown=ray . /src and",
-        "  RUN pip install '/src[parquet]', built as REGISTRY/"
-        + image
-        + ", pushed, and REGISTRY named below",
+        "  RUN pip install '/src[parquet]', built as REGISTRY/" + image + ", pushed, and REGISTRY named below",
         f"machines: replicas, minReplicas and maxReplicas; of each {CORES} cores, one cell at a time on each",
         f"results: on the volume {NAME}, in {RESULTS}; a cluster that ends early is started again and goes on",
     )

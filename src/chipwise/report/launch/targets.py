@@ -23,17 +23,7 @@ from chipwise.report.launch.networks import (
     network_vllm,
 )
 from chipwise.report.launch.pipelines import diffusers, mflux, sglang_diffusion
-from chipwise.report.launch.serving import (
-    api,
-    dynamo,
-    llama_cpp,
-    mlx,
-    neuronx,
-    sglang,
-    sglang_jax,
-    trtllm,
-    vllm,
-)
+from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, sglang_jax, trtllm, vllm
 from chipwise.report.launch.spec import Launched, LoopSpec, PipelineSpec, ServeSpec, SweepSpec, check_spec
 from chipwise.report.launch.sweeping import sweep_kuberay, sweep_kubernetes, sweep_skypilot
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
@@ -86,11 +76,7 @@ PIPELINES: Mapping[str, Render] = {
     "vllm": network_vllm,
 }
 LOOPS: Mapping[str, Render] = {"verl": verl, "nemo-rl": nemo_rl}
-SWEEPS: Mapping[str, Render] = {
-    "kubernetes": sweep_kubernetes,
-    "skypilot": sweep_skypilot,
-    "kuberay": sweep_kuberay,
-}
+SWEEPS: Mapping[str, Render] = {"kubernetes": sweep_kubernetes, "skypilot": sweep_skypilot, "kuberay": sweep_kuberay}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *LOOPS, *ANYWHERE)))
 
 

@@ -68,9 +68,7 @@ def trainer(spec: TrainSpec) -> tuple[str, tuple[str, ...]]:
         except UsageError as error:
             left.append(error)
         else:
-            return name, tuple(
-                f"not by {get_tool(n).name}: {e.what}" for n, e in zip(names, left, strict=False)
-            )
+            return name, tuple(f"not by {get_tool(n).name}: {e.what}" for n, e in zip(names, left, strict=False))
     raise left[0]
 
 
@@ -85,9 +83,7 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     if target == "torchrun":
         what = {"": "", "full": f"trains all weights of {spec.model}, "}
         tuned = what.get(spec.tuned, f"trains {spec.tuned} adapters on the weights of {spec.model}, ")
-        return (
-            f"the program is yours: it {tuned}lays the model out as the title says and stops after STEPS steps",
-        )
+        return (f"the program is yours: it {tuned}lays the model out as the title says and stops after STEPS steps",)
     if target == "megatron":
         return megatron_notes(spec)
     if target in TUNERS:
@@ -97,14 +93,9 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     share = f"the plan runs {spec.recomputed:.0%} of the layers again, {get_tool(target).name} can only do all: slower"
     notes = (share,) if 0.0 < spec.recomputed < 1.0 else ()
     if target == "maxtext" and not spec.recomputed and not spec.selective:
-        notes = (
-            "the plan runs nothing again, MaxText at least attention cores and element-wise work: slower",
-        )
+        notes = ("the plan runs nothing again, MaxText at least attention cores and element-wise work: slower",)
     if target == "maxtext":
-        notes = (
-            *notes,
-            "started in MaxText's repository; DATA_PATH is a data set of Hugging Face with a text column",
-        )
+        notes = (*notes, "started in MaxText's repository; DATA_PATH is a data set of Hugging Face with a text column")
     if target == "torchtitan":
         first = "the registry's configuration streams tokens from allenai/c4 and reads the tokenizer in ./assets/hf"
         return (first, *notes)
@@ -115,8 +106,7 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
     tool = get_tool("torchtitan")
     if spec.model not in tool.models:
         raise UsageError(
-            f"{tool.name} {tool.version} has no configuration of {spec.model}",
-            f"it has {', '.join(tool.models)}",
+            f"{tool.name} {tool.version} has no configuration of {spec.model}", f"it has {', '.join(tool.models)}"
         )
     module, config = tool.models[spec.model]
     in_memory(spec, "torchtitan")
@@ -177,9 +167,7 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         "whole": spec.sharding in ZERO,
         "remat": _remat(spec),
     }
-    return str(
-        told(Command(tool, "python -m maxtext.trainers.pre_train.train src/maxtext/configs/base.yml"), facts)
-    )
+    return str(told(Command(tool, "python -m maxtext.trainers.pre_train.train src/maxtext/configs/base.yml"), facts))
 
 
 def _remat(spec: TrainSpec) -> str:
@@ -218,15 +206,11 @@ def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
     """The script of every host; a short run whose logged step time is the prediction's check."""
     tool, notes = get_tool(target), train_notes(spec, target)
     if left := unsaid(spec, target):
-        notes = (
-            *notes,
-            f"the plan has {', '.join(left)}: set it yourself, no option of {tool.name} here does",
-        )
+        notes = (*notes, f"the plan has {', '.join(left)}: set it yourself, no option of {tool.name} here does")
     train, verify = (train_command(spec, target, steps) for steps in (spec.steps, MEASURED))
     files = {"train.sh": (train,), "verify.sh": _measured(spec, tool, verify)}
     return tuple(
-        LaunchFile(name, script(spec, tool, *commands, notes=notes), script=True)
-        for name, commands in files.items()
+        LaunchFile(name, script(spec, tool, *commands, notes=notes), script=True) for name, commands in files.items()
     )
 
 

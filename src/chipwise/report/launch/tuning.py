@@ -12,14 +12,7 @@ from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.facts import document, run_facts, told
 from chipwise.report.launch.frameworks import ATTENTION, STAGES, own_python, zero_file
 from chipwise.report.launch.markup import yaml
-from chipwise.report.launch.ranks import (
-    SCHEDULES,
-    in_memory,
-    known_model,
-    known_optimizer,
-    known_precision,
-    ranks,
-)
+from chipwise.report.launch.ranks import SCHEDULES, in_memory, known_model, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
@@ -56,10 +49,7 @@ def _told(spec: TrainSpec, target: str) -> None:
     cut = next((f"{k}{getattr(spec, k)}" for k in others if getattr(spec, k) > 1), "")
     if cut:
         able = f"cuts {', '.join(tool.degrees)} here" if tool.degrees else "runs data-parallel ranks alone"
-        raise UsageError(
-            f"{tool.name} {able}, the plan has {cut}",
-            "plan with --trainer hf-trainer",
-        )
+        raise UsageError(f"{tool.name} {able}, the plan has {cut}", "plan with --trainer hf-trainer")
     if not tool.by_deepspeed:
         in_memory(spec, target)
     whole = spec.dp * spec.cp
@@ -76,9 +66,7 @@ def _told(spec: TrainSpec, target: str) -> None:
     known_precision(spec, target, ("bf16",))
     _states(spec, target)
     if spec.targets == "experts":
-        raise UsageError(
-            "adapters of experts are named differently in every model", "plan with targets=linear"
-        )
+        raise UsageError("adapters of experts are named differently in every model", "plan with targets=linear")
 
 
 def _states(spec: TrainSpec, target: str) -> None:
@@ -94,8 +82,7 @@ def _states(spec: TrainSpec, target: str) -> None:
         )
     if spec.optimizer == "adamw-8bit" and tool.eight_whole and (spec.dp > 1 or spec.tuned != "full"):
         raise UsageError(
-            f"{tool.name} has 8-bit states of all weights on one device",
-            "plan with --memory optimizer=adamw-bf16",
+            f"{tool.name} has 8-bit states of all weights on one device", "plan with --memory optimizer=adamw-bf16"
         )
 
 
@@ -128,9 +115,7 @@ def _started(spec: TrainSpec, target: str, program: str, steps: int) -> str:
 def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     """What the user of one of these tools must know."""
     scale = (
-        f"adapters are scaled by 2 x their rank of {spec.rank}"
-        if spec.tuned != "full"
-        else "all weights are trained"
+        f"adapters are scaled by 2 x their rank of {spec.rank}" if spec.tuned != "full" else "all weights are trained"
     )
     fused = ("losses and norms are fused: pip install liger-kernel",) if spec.loss in FUSED else ()
     more = {
@@ -227,9 +212,7 @@ def _unsloth(spec: TrainSpec, steps: int) -> str:
     if not facts["adapters"]:
         raise UsageError(f"{name} is configured here to train adapters", "plan with --method lora or qlora")
     if spec.dora or not facts["linear"]:
-        raise UsageError(
-            f"{name} puts plain adapters on all linear layers", "plan with --adapter targets=linear"
-        )
+        raise UsageError(f"{name} puts plain adapters on all linear layers", "plan with --adapter targets=linear")
     if spec.recomputed < 1.0:
         raise UsageError(f"{name} runs all layers again here", "plan with --layout recompute=full")
     start = "python" if spec.dp == 1 else f"{ranks(spec)} \\\n "

@@ -90,26 +90,20 @@ def controls(request: type, values: Mapping[str, Any], hidden: Sequence[str] = (
     found = {}
     for f in fields(request):
         name = str(f.metadata.get("alias") or f.name)
-        if name in hidden or (
-            f.metadata.get("file") and f.name not in ("model", "models", "teacher", "chip", "chips")
-        ):
+        if name in hidden or (f.metadata.get("file") and f.name not in ("model", "models", "teacher", "chip", "chips")):
             continue
         found[name] = _control(f, name, hints[f.name], values.get(name))
     modelled = "model" in found
     for name, control in found.items():
         when = _operators(name) if request is KernelRequest else WHEN.get(name, {})
-        kept = {
-            other: said for other, said in when.items() if other in found or (other == "kind" and modelled)
-        }
+        kept = {other: said for other, said in when.items() if other in found or (other == "kind" and modelled)}
         found[name] = replace(control, when=kept)
     return found
 
 
 def _operators(name: str) -> When:
     """The operators that have an option, where not all do."""
-    having = tuple(
-        op for op, operator in OPERATORS.items() if name in {n.rstrip("_") for n in operator.options}
-    )
+    having = tuple(op for op, operator in OPERATORS.items() if name in {n.rstrip("_") for n in operator.options})
     return {"op": having} if having and len(having) < len(OPERATORS) else {}
 
 

@@ -26,13 +26,7 @@ from chipwise.web.views.plan import curves_of
 from chipwise.web.views.view import named, query_of
 
 STYLES = ("style.css",)
-SCRIPTS = (
-    "vendor/vega.min.js",
-    "vendor/vega-lite.min.js",
-    "vendor/vega-interpreter.min.js",
-    "charts.js",
-    "page.js",
-)
+SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-interpreter.min.js", "charts.js", "page.js")
 COMMANDS = {"train": "plan"}
 VIEW_OF = {"estimate": "explain"}
 
@@ -113,9 +107,7 @@ def _viewed(verb: str) -> str:
 def _section(verb: str, question: Any, record: Any) -> _Section:
     view = SHEETS.get(verb) or VIEWS[verb]
     shown = view.filled(question, record)
-    return _Section(
-        view, {"request": question, "record": record, "query": query_of(named(question)), **shown}
-    )
+    return _Section(view, {"request": question, "record": record, "query": query_of(named(question)), **shown})
 
 
 def _launched(saved: Saved) -> tuple[LaunchFile, ...]:

@@ -22,16 +22,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "The chip": ("",),
 }
 """Figures of a sheet by how their names begin; the first that fits."""
-UNITS = {
-    "GBps": "GB/s",
-    "MHz": "MHz",
-    "KiB": "KiB",
-    "MiB": "MiB",
-    "GB": "GB",
-    "W": "W",
-    "ns": "ns",
-    "us": "µs",
-}
+UNITS = {"GBps": "GB/s", "MHz": "MHz", "KiB": "KiB", "MiB": "MiB", "GB": "GB", "W": "W", "ns": "ns", "us": "µs"}
 WORDS = {
     "scaleup": "scale-up", "scaleout": "scale-out", "tdp": "power limit", "host": "host link", "sram": "on-chip memory",
     "macs": "multiply-adds", "unit": "kind of unit", "units": "units",
@@ -74,9 +65,7 @@ def sheet_of(chips: Sequence[ChipRecord]) -> ChipSheet:
                 cells.append(None)
                 continue
             said = tuple(sources.setdefault(source, len(sources) + 1) for source in f.sources)
-            cells.append(
-                Cell(f"{_short(f.value)} {unit}".strip(), f.grade if f.grade in WEAK else "", f.note, said)
-            )
+            cells.append(Cell(f"{_short(f.value)} {unit}".strip(), f.grade if f.grade in WEAK else "", f.note, said))
         title = next(t for t, starts in GROUPS.items() if name.startswith(starts))
         groups[title].append((label, cells))
     return ChipSheet(tuple(chips), {t: rows for t, rows in groups.items() if rows}, tuple(sources))
@@ -166,8 +155,5 @@ LISTS = (
     ),
 )
 """Parts of the catalogue that are tables alone: verb, tab, title, lead, and the fields that are not folded away."""
-PARTS = (
-    CHIPS,
-    *(View(verb, tab, title, lead, front, group=CATALOGUE) for verb, tab, title, lead, front in LISTS),
-)
+PARTS = (CHIPS, *(View(verb, tab, title, lead, front, group=CATALOGUE) for verb, tab, title, lead, front in LISTS))
 """The catalogue, a page for each part."""

@@ -28,14 +28,7 @@ from chipwise.report.table import Table
 from chipwise.web.views.plan import TIMELINE, badges
 from chipwise.web.views.view import INSIDE, MODEL, PageChart, View, link, named, query_of
 
-EXAMPLE = {
-    "model": MODEL,
-    "chip": "h100-sxm5-80gb",
-    "tp": "8",
-    "concurrency": "64",
-    "in": "2000",
-    "out": "300",
-}
+EXAMPLE = {"model": MODEL, "chip": "h100-sxm5-80gb", "tp": "8", "concurrency": "64", "in": "2000", "out": "300"}
 # a curve runs through every load, so it takes none
 LOADS = ("concurrency", "rate", "replicas")
 FRONT = ("model", "chip", "tp", "pp", "concurrency", "in", "out", "task")
@@ -88,25 +81,21 @@ def _show_operators(question: OperatorsRequest, report: OperatorsReport) -> dict
             ),
             PageChart("operators-decode", "Decode, by operator", operator_bars(report, "decode")),
             PageChart("operators-prefill", "Prefill, by operator", operator_bars(report, "prefill")),
-        ],
+        ]
     }
 
 
 def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
     note = "Line: mean; band: 80 % interval of the prediction; dots: 95 % of requests are faster."
     return {
-        "charts": [
-            PageChart(f"load-{n}", title, load_curve(report, n), note) for n, (title, *_) in CURVES.items()
-        ],
+        "charts": [PageChart(f"load-{n}", title, load_curve(report, n), note) for n, (title, *_) in CURVES.items()],
         "small": True,
     }
 
 
 def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -> dict[str, Any]:
     note = "Each input is changed alone, on the same chips; the line is the plan as it was asked about."
-    return {
-        "charts": [PageChart("tornado", "What each input does to the cost", tornado(report), note, wide=True)]
-    }
+    return {"charts": [PageChart("tornado", "What each input does to the cost", tornado(report), note, wide=True)]}
 
 
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
@@ -125,9 +114,7 @@ def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[st
     )
     variants = frontier_variants(report)
     bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)
-    near = (
-        f"{len(report.measured)} measured points" if report.measured else "nothing measured with both figures"
-    )
+    near = f"{len(report.measured)} measured points" if report.measured else "nothing measured with both figures"
     return {
         "charts": [
             PageChart(
@@ -220,9 +207,7 @@ def _started(question: LaunchRequest, report: LaunchReport) -> dict[str, Any]:
     asked = {"saved": question.saved, "for": question.for_, "plan": question.plan}
     return {
         "files": report.files,
-        "targets": {
-            name: link("launch", {**asked, "for": name}) for name in dict.fromkeys((report.tool, *ANYWHERE))
-        },
+        "targets": {name: link("launch", {**asked, "for": name}) for name in dict.fromkeys((report.tool, *ANYWHERE))},
         "zip": f"/launch.zip?{query_of(asked)}",
     }
 

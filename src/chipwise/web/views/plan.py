@@ -27,19 +27,8 @@ SHOWN = 12
 FIVE_SECONDS = ("cost", "speed", "largest", "rate")
 CURVES = 6
 """Chips whose curves of throughput against speed are drawn below the plans."""
-TIMELINE = (
-    "The mean request of the first plan; diamonds are the first and the last token with their 80 % intervals."
-)
-SHOWN_OF_EACH = (
-    "$/h",
-    "$/M out",
-    "TTFT, ms",
-    "TPOT, ms",
-    "tok/s/chip",
-    "max req/s",
-    "bottleneck",
-    "basis",
-)
+TIMELINE = "The mean request of the first plan; diamonds are the first and the last token with their 80 % intervals."
+SHOWN_OF_EACH = ("$/h", "$/M out", "TTFT, ms", "TPOT, ms", "tok/s/chip", "max req/s", "bottleneck", "basis")
 COLUMNS = tuple(c for c in PLANS if c.head in SHOWN_OF_EACH)
 
 
@@ -153,9 +142,7 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     wanted = [n for n in METRICS if any(METRICS[n][2](p) for p in plans)]
     charts = [PageChart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
     memory = [(f"{p.chips}x {p.chip}", p.memory) for p in plans]
-    charts.append(
-        PageChart("compare-memory", "Memory of a device", memory_bars(memory), wide=len(charts) % 2 == 0)
-    )
+    charts.append(PageChart("compare-memory", "Memory of a device", memory_bars(memory), wide=len(charts) % 2 == 0))
     return {**_show(question, report), "side": charts, "sheet": _sheet(question, plans)}
 
 
@@ -169,11 +156,7 @@ def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> ChipSheet:
 def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:
     """Ends of the range bars of each column of figures."""
     values = {c.head: [v for p in plans if hasattr(v := c.value(p), "low")] for c in COLUMNS}
-    return {
-        name: (min(v.low for v in known), max(v.high for v in known))
-        for name, known in values.items()
-        if known
-    }
+    return {name: (min(v.low for v in known), max(v.high for v in known)) for name, known in values.items() if known}
 
 
 PLAN = View(

@@ -33,13 +33,7 @@ def flow(kernel: KernelRecord, dims: Mapping[str, float]) -> dict[str, Any] | No
     mapping = kernel.mapping
     if not {"m", "n", "k"} <= set(dims):
         return None
-    kind = (
-        "tiles"
-        if "tile_rows" in mapping and "waves" in mapping
-        else "array"
-        if "fold_rows" in mapping
-        else ""
-    )
+    kind = "tiles" if "tile_rows" in mapping and "waves" in mapping else "array" if "fold_rows" in mapping else ""
     if not kind:
         return None
     sizes = {name: dims[name] for name in ("m", "n", "k")}
@@ -50,9 +44,7 @@ def flow(kernel: KernelRecord, dims: Mapping[str, float]) -> dict[str, Any] | No
 def _fit(question: FitRequest, report: FitReport) -> dict[str, Any]:
     devices = [(f"{f.chips}x {f.chip}", f.memory) for f in report.fits[:SHOWN]]
     note = (
-        f"The first {SHOWN} of {len(report.fits)} chips; name chips to see others."
-        if len(report.fits) > SHOWN
-        else ""
+        f"The first {SHOWN} of {len(report.fits)} chips; name chips to see others." if len(report.fits) > SHOWN else ""
     )
     memory = PageChart("memory", "Memory of a device against its capacity", memory_bars(devices), note)
     return {"charts": [memory], "badges": [COUNTED, *CAVEAT[: any(f.caveat for f in report.fits)]]}
@@ -88,9 +80,7 @@ def _fleet(question: FleetRequest, report: PortfolioReport) -> dict[str, Any]:
     badges = [("cheapest of all assignments" if gap < EXACT else f"within {gap:.2%} of the cheapest", "")]
     if report.simulated:
         kept = all(t.holds for t in report.simulated)
-        badges.append(
-            ("targets met in the simulation" if kept else "misses in the simulation", "" if kept else "weak")
-        )
+        badges.append(("targets met in the simulation" if kept else "misses in the simulation", "" if kept else "weak"))
     return {"charts": charts, "badges": badges}
 
 
@@ -146,14 +136,7 @@ KERNEL = View(
     tab="Kernel",
     title="One operator, chip by chip",
     lead="How a matrix product, a convolution, attention or a collective maps onto a chip, and how long it takes.",
-    example={
-        "op": "gemm",
-        "chips": "h100-sxm5-80gb,tpu-v6e",
-        "m": "1024",
-        "n": "8192",
-        "k": "4096",
-        "dtype": "bf16",
-    },
+    example={"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v6e", "m": "1024", "n": "8192", "k": "4096", "dtype": "bf16"},
     front=("op", "chips", "m", "n", "k", "batch", "dtype"),
     show=_kernel,
     template="kernel.html",

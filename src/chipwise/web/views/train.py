@@ -51,10 +51,7 @@ def _badges(report: TrainReport) -> list[tuple[str, str]]:
     p = report.plans[0]
     by_rank = {q.rank: q for q in report.plans}
     tied = [f"{q.chips:,}× {q.chip}" for rank in p.ties[:2] if (q := by_rank.get(rank))]
-    found = [
-        (p.days.basis, p.days.basis),
-        (f"memory: {p.verdict}", "kept" if p.verdict == "fits" else "weak"),
-    ]
+    found = [(p.days.basis, p.days.basis), (f"memory: {p.verdict}", "kept" if p.verdict == "fits" else "weak")]
     found += [(f"tied within the error: {', '.join(tied)}", "")] if tied else []
     return [*found, *(badge for badge in (price_badge(p.price),) if badge[0])]
 

@@ -187,9 +187,7 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     """What is shown of a model without tokens."""
     timed = [p for p in report.plans if p.stages]
     note = "Each part of the model in the order in which it runs, on the first plan."
-    charts = (
-        [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
-    )
+    charts = [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
     first = report.plans[0] if report.plans else None
     few = report.plans[:FEW] if len(report.plans) > 1 else ()
     glance = [

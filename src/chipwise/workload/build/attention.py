@@ -10,13 +10,7 @@ from chipwise.workload.axes import ONE, Axis, Size, Tensor
 from chipwise.workload.build.part import OF, OR, D, H, I, J, K, M, N, O, P, Part, Q, R, W, matrix
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.model import (
-    CompressedAttention,
-    CrossAttention,
-    IndexKeys,
-    LatentAttention,
-    SelfAttention,
-)
+from chipwise.workload.model import CompressedAttention, CrossAttention, IndexKeys, LatentAttention, SelfAttention
 from chipwise.workload.nodes import (
     Attend,
     CompressedAttend,
@@ -162,16 +156,9 @@ def compressed_attention(a: CompressedAttention, p: Precision) -> Part:
 def _compressor(name: str, width: Size, ratio: int, overlap: bool, p: Precision) -> tuple[Node, ...]:
     # values and gates, both halves of an overlapping window; a learned bias per place in the window
     span = 2 * width if overlap else width
-    small = (
-        Tensor(f"{name}_bias", "norm", ONE * ratio, span, p.base),
-        norm_tensor(f"{name}_norm", width),
-    )
+    small = (Tensor(f"{name}_bias", "norm", ONE * ratio, span, p.base), norm_tensor(f"{name}_norm", width))
     return (
-        Linear(
-            name,
-            (matrix(f"{name}_kv", span, M, p), matrix(f"{name}_gate", span, M, p)),
-            p.activation("attention"),
-        ),
+        Linear(name, (matrix(f"{name}_kv", span, M, p), matrix(f"{name}_gate", span, M, p)), p.activation("attention")),
         Pointwise(f"{name}_pool", 2 * span, 1.0, small),
     )
 

@@ -10,12 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.workload.axes import ONE, Size, Tensor
-from chipwise.workload.build.attention import (
-    compressed_attention,
-    cross_attention,
-    latent_attention,
-    self_attention,
-)
+from chipwise.workload.build.attention import compressed_attention, cross_attention, latent_attention, self_attention
 from chipwise.workload.build.part import E, F, L, M, Part, U, X
 from chipwise.workload.build.recurrent import (
     lightning_attention,
@@ -136,11 +131,7 @@ def _half(name: str, layer: Layer, part: Part) -> tuple[Node, ...]:
     before = _norm(f"{name}_norm", layer)
     if layer.norms != "around" and (layer.norms, name) != ("third", "ffn"):
         return (before, *part.nodes)
-    return (
-        before,
-        *part.nodes,
-        Pointwise(f"{name}_post_norm", M, 2.0, norm_weights(f"{name}_post_norm", layer)),
-    )
+    return (before, *part.nodes, Pointwise(f"{name}_post_norm", M, 2.0, norm_weights(f"{name}_post_norm", layer)))
 
 
 def _norm(name: str, layer: Layer) -> Node:
@@ -208,10 +199,7 @@ def feed_forward(ffn: Dense | MoE, p: Precision) -> Part:
     if ffn.branches:
         gains = (norm_tensor("router_gain", M), norm_tensor("expert_gain", E))
         nodes += (Pointwise("router_norm", M, 2.0, gains), _branch("expert_norm"))
-    nodes += (
-        Linear("router", (router[0],), p.activation("router")),
-        Pointwise("route", E, 2.0, tuple(router[1:])),
-    )
+    nodes += (Linear("router", (router[0],), p.activation("router")), Pointwise("route", E, 2.0, tuple(router[1:])))
     if ffn.latent:
         nodes += (_latent("latent_down", L, M, p),)
     nodes += (Experts(ups, down, ffn.top_k, p.activation("expert")),)
@@ -247,11 +235,7 @@ def _dense(prefix: str, width: Size, gated: bool, bias: bool, p: Precision) -> t
     names = ("gate", "up") if gated else ("up",)
     activation = p.activation("ffn")
     return (
-        Linear(
-            f"{prefix}gate_up" if gated else f"{prefix}up",
-            tuple(matrix(n, width, M) for n in names),
-            activation,
-        ),
+        Linear(f"{prefix}gate_up" if gated else f"{prefix}up", tuple(matrix(n, width, M) for n in names), activation),
         Pointwise(f"{prefix}act", width, 3.0 if gated else 2.0),
         Linear(f"{prefix}down", (matrix("down", M, width),), activation),
     )

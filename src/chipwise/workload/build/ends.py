@@ -20,10 +20,7 @@ def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Extra:
         {"M": hidden},
         (
             Pointwise(
-                "mtp_norms",
-                2 * M,
-                2.0,
-                (norm_tensor("mtp_embedding_norm", M), norm_tensor("mtp_hidden_norm", M)),
+                "mtp_norms", 2 * M, 2.0, (norm_tensor("mtp_embedding_norm", M), norm_tensor("mtp_hidden_norm", M))
             ),
             Linear("mtp_projection", (projection,), p.base),
         ),
@@ -53,9 +50,7 @@ def tower_part(tower: Tower, p: Precision, own: Precision | None = None) -> Extr
 
 
 def _tower_table(t: EmbeddingTable, p: Precision) -> Tensor:
-    return Tensor(
-        t.name, "ffn", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
-    )
+    return Tensor(t.name, "ffn", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer)
 
 
 def embed_block(model: Model) -> Block:
@@ -95,6 +90,4 @@ def _table(p: Precision) -> Tensor:
 
 
 def _beside(t: EmbeddingTable, p: Precision) -> Tensor:
-    return Tensor(
-        t.name, "embedding", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
-    )
+    return Tensor(t.name, "embedding", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer)

@@ -10,13 +10,7 @@ from chipwise.workload.axes import ONE, Tensor
 from chipwise.workload.build.part import GD, GR, SD, ZD, A, B, C, D, G, H, M, Part, S, Z, matrix
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.formats import FORMATS, get_format
-from chipwise.workload.model import (
-    LightningAttention,
-    LinearAttention,
-    SelectiveScan,
-    ShortConvolution,
-    StateSpace,
-)
+from chipwise.workload.model import LightningAttention, LinearAttention, SelectiveScan, ShortConvolution, StateSpace
 from chipwise.workload.nodes import Convolve, Linear, Node, Pointwise, Scan, norm_tensor
 from chipwise.workload.precision import Precision
 
@@ -56,10 +50,7 @@ def linear_attention(a: LinearAttention, p: Precision) -> Part:
         Pointwise("gated_norm", values, 3.0, small),
         Linear("o", (matrix("o", M, values, p),), activation),
     )
-    caches = (
-        KVSpec("state", Z * GD * ZD, state),
-        KVSpec("state", channels * (a.conv_width - 1), FORMATS["bf16"]),
-    )
+    caches = (KVSpec("state", Z * GD * ZD, state), KVSpec("state", channels * (a.conv_width - 1), FORMATS["bf16"]))
     return Part(nodes, axes, caches)
 
 
@@ -141,10 +132,7 @@ def state_space(m: StateSpace, p: Precision) -> Part:
         Pointwise("gated_norm", inner, 3.0, small),
         Linear("o", (matrix("o", M, inner, p, bias=m.bias),), activation),
     )
-    caches = (
-        KVSpec("state", state, stored),
-        KVSpec("state", channels * (m.conv_width - 1), FORMATS["bf16"]),
-    )
+    caches = (KVSpec("state", state, stored), KVSpec("state", channels * (m.conv_width - 1), FORMATS["bf16"]))
     return Part(nodes, axes, caches)
 
 
@@ -184,10 +172,7 @@ def selective_scan(m: SelectiveScan, p: Precision) -> Part:
         ),
         Linear("o", (matrix("o", M, inner, p, bias=m.bias),), activation),
     )
-    caches = (
-        KVSpec("state", inner * A, FORMATS["fp32"]),
-        KVSpec("state", inner * (m.conv_width - 1), FORMATS["bf16"]),
-    )
+    caches = (KVSpec("state", inner * A, FORMATS["fp32"]), KVSpec("state", inner * (m.conv_width - 1), FORMATS["bf16"]))
     return Part(nodes, axes, caches)
 
 

@@ -25,17 +25,7 @@ from chipwise.workload.families.shared import (
     tied,
     windows,
 )
-from chipwise.workload.model import (
-    FFN,
-    MTP,
-    Dense,
-    EmbeddingTable,
-    Ends,
-    Layer,
-    MoE,
-    NetworkModel,
-    SelfAttention,
-)
+from chipwise.workload.model import FFN, MTP, Dense, EmbeddingTable, Ends, Layer, MoE, NetworkModel, SelfAttention
 from chipwise.workload.reader import Reader
 
 TABLE = "workload/data/families.toml"
@@ -182,9 +172,7 @@ class Family:
         layers = [self._layer(r, replace(attention, window=w), f) for w, f in zip(spans, ffns, strict=True)]
         if self.heads_by_layer and r.has(self.heads_by_layer):
             heads = r.numbers(self.heads_by_layer, length=count)
-            layers = [
-                replace(x, mixer=self._with_heads(x.mixer, h)) for x, h in zip(layers, heads, strict=True)
-            ]
+            layers = [replace(x, mixer=self._with_heads(x.mixer, h)) for x, h in zip(layers, heads, strict=True)]
         network = NetworkModel(layers, self._tied(r), ends=self._ends(r))
         return replace(network, mtp=self._mtp(r, layers[-1], attention)) if self.mtp else network
 
@@ -248,9 +236,7 @@ class Family:
         width = r.count("intermediate_size", **({"default": 4 * hidden} if self.four_times else {}))
         if self.halved:
             if width % 2:
-                raise UsageError(
-                    f"{r.origin}: intermediate_size = {width} counts two halves", "an even number"
-                )
+                raise UsageError(f"{r.origin}: intermediate_size = {width} counts two halves", "an even number")
             width //= 2
         return Dense(width, gated=self.gated, bias=_on(r, self.mlp_bias))
 
@@ -287,11 +273,7 @@ class Family:
         hidden = r.count("hidden_size", high=1_000_000)
         tables: tuple[EmbeddingTable, ...] = ()
         if self.positions:
-            tables += (
-                EmbeddingTable(
-                    "positions", r.count("max_position_embeddings") + self.spare_positions, hidden
-                ),
-            )
+            tables += (EmbeddingTable("positions", r.count("max_position_embeddings") + self.spare_positions, hidden),)
         if self.token_types:
             tables += (EmbeddingTable("token_types", r.count("type_vocab_size", low=0), hidden),)
         if not self.encoder:

@@ -31,9 +31,7 @@ def read_t5(r: Reader) -> NetworkModel:
     heads, size = r.count("num_heads", high=100_000), r.count("d_kv", high=65_536)
     kind = r.text("feed_forward_proj", default="relu")
     if kind not in ("relu", "gated-gelu", "gated-silu"):
-        raise UsageError(
-            f"{r.origin}: feed_forward_proj = {kind!r} is not read", "relu, gated-gelu or gated-silu"
-        )
+        raise UsageError(f"{r.origin}: feed_forward_proj = {kind!r} is not read", "relu, gated-gelu or gated-silu")
     feed = Dense(r.count("d_ff"), gated=kind.startswith("gated"))
     layers = r.count("num_layers", high=10_000)
     inside = r.count("num_decoder_layers", high=10_000, default=layers)
@@ -51,19 +49,9 @@ def read_t5(r: Reader) -> NetworkModel:
 
 def read_whisper(r: Reader) -> NetworkModel:
     """Whisper: two convolutions over the spectrum, learned positions, biases except on keys, a tied head."""
-    r.skip(
-        "is_encoder_decoder", "decoder_start_token_id", "activation_function", "activation_dropout", "dropout"
-    )
-    r.skip(
-        "decoder_layerdrop",
-        "encoder_layerdrop",
-        "scale_embedding",
-        "num_hidden_layers",
-        "begin_suppress_tokens",
-    )
-    r.skip(
-        "suppress_tokens", "forced_decoder_ids", "init_std", "apply_spec_augment", "use_weighted_layer_sum"
-    )
+    r.skip("is_encoder_decoder", "decoder_start_token_id", "activation_function", "activation_dropout", "dropout")
+    r.skip("decoder_layerdrop", "encoder_layerdrop", "scale_embedding", "num_hidden_layers", "begin_suppress_tokens")
+    r.skip("suppress_tokens", "forced_decoder_ids", "init_std", "apply_spec_augment", "use_weighted_layer_sum")
     r.skip("classifier_proj_size", "median_filter_width", "tie_word_embeddings", "max_length")
     r.skip(*(key for key in r.data if key.startswith("mask_")))
     hidden = r.count("hidden_size", high=1_000_000)
@@ -90,13 +78,9 @@ def _whisper_layer(r: Reader, part: str, hidden: int, source: int) -> Layer:
     if hidden % heads:
         raise UsageError(f"{r.origin}: {part}_attention_heads = {heads} does not divide d_model = {hidden}")
     size = hidden // heads
-    attention = SelfAttention(
-        heads, heads, size, qkv_bias=True, out_bias=True, key_bias=False, causal=source > 0
-    )
+    attention = SelfAttention(heads, heads, size, qkv_bias=True, out_bias=True, key_bias=False, causal=source > 0)
     feed = Dense(r.count(f"{part}_ffn_dim"), gated=False, bias=True)
     cross = None
     if source:
-        cross = CrossAttention(
-            heads, heads, size, source, hidden, qkv_bias=True, out_bias=True, key_bias=False
-        )
+        cross = CrossAttention(heads, heads, size, source, hidden, qkv_bias=True, out_bias=True, key_bias=False)
     return Layer(attention, feed, norm="layer", cross=cross)

@@ -56,28 +56,14 @@ def read_nemotron_h(r: Reader) -> NetworkModel:
     """Layers by pattern, and prediction modules by theirs."""
     r.require("mlp_hidden_act", ("relu2", "relu", "gelu", "silu"), "feed-forwards without a gate are read")
     r.require("sliding_window", (None,), "full attention is read for this family")
-    r.skip(
-        "chunk_size",
-        "expand",
-        "mamba_hidden_act",
-        "mamba_proj_bias",
-        "mamba_ssm_cache_dtype",
-        "n_shared_experts",
-    )
+    r.skip("chunk_size", "expand", "mamba_hidden_act", "mamba_proj_bias", "mamba_ssm_cache_dtype", "n_shared_experts")
     r.skip("moe_shared_expert_overlap", "num_logits_to_keep", "rescale_prenorm_residual", "residual_in_fp32")
     r.skip(
-        "time_step_floor",
-        "time_step_limit",
-        "time_step_max",
-        "time_step_min",
-        "time_step_rank",
-        "use_mamba_kernels",
+        "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_rank", "use_mamba_kernels"
     )
     kinds = _pattern(r, "layers_block_type", "hybrid_override_pattern")
     if not kinds:
-        raise UsageError(
-            f"{r.origin}: no layers_block_type or hybrid_override_pattern", "it names every layer"
-        )
+        raise UsageError(f"{r.origin}: no layers_block_type or hybrid_override_pattern", "it names every layer")
     count = r.count("num_hidden_layers", high=10_000, default=len(kinds))
     if count != len(kinds):
         what = f"{r.origin}: num_hidden_layers = {count}, but the pattern names {len(kinds)} layers"
@@ -165,9 +151,7 @@ def read_dense(r: Reader) -> NetworkModel:
     """Qwen3.5 with a gated feed-forward in every layer."""
     r.skip("mlp_only_layers")
     layers = layer_count(r)
-    return _network(
-        r, [dense_ffn(r)] * layers, modules=r.count("mtp_num_hidden_layers", low=0, high=100, default=0)
-    )
+    return _network(r, [dense_ffn(r)] * layers, modules=r.count("mtp_num_hidden_layers", low=0, high=100, default=0))
 
 
 def read_moe(r: Reader) -> NetworkModel:
@@ -178,9 +162,7 @@ def read_moe(r: Reader) -> NetworkModel:
 
 def read_olmo_hybrid(r: Reader) -> NetworkModel:
     """OLMo Hybrid: no gate on attention, a norm over all its query and key heads, a dense feed-forward."""
-    r.skip(
-        *(key for key in r.data if key.startswith(("linear_a_log", "linear_dt"))), "linear_allow_neg_eigval"
-    )
+    r.skip(*(key for key in r.data if key.startswith(("linear_a_log", "linear_dt"))), "linear_allow_neg_eigval")
     bias = r.flag("attention_bias", default=False)
     full = replace(attention_dims(r), qkv_bias=bias, out_bias=bias, qk_norm="all")
     linear, feed = _delta_net(r), dense_ffn(r)
@@ -192,13 +174,7 @@ def read_olmo_hybrid(r: Reader) -> NetworkModel:
 def read_next_exp(r: Reader) -> NetworkModel:
     """Qwen4-Exp (Qwen3.8-Flash-Next): attention on tokens that an index chooses, gated residual streams, and tables
     of n-grams that are looked up."""
-    r.skip(
-        "ple_layer_ids",
-        "ple_conv_kernel_size",
-        "make_ngram_vocab_size_divisible_by",
-        "seed",
-        "split_ngram_parts",
-    )
+    r.skip("ple_layer_ids", "ple_conv_kernel_size", "make_ngram_vocab_size_divisible_by", "seed", "split_ngram_parts")
     r.skip(
         "ple_offload_embedding",
         "indexer_compress_ratio",
@@ -207,22 +183,12 @@ def read_next_exp(r: Reader) -> NetworkModel:
         "mlp_only_layers",
     )
     network = _network(r, _experts(r), modules=0)
-    hidden, streams, rank = (
-        r.count("hidden_size"),
-        r.count("hc_count", default=1),
-        r.count("hc_lowrank", default=1),
-    )
+    hidden, streams, rank = (r.count("hidden_size"), r.count("hc_count", default=1), r.count("hc_lowrank", default=1))
     size = r.count("ple_embed_dim", default=hidden)
     heads = r.count("heads_per_ngram", default=1) * (r.count("ngram_size", low=2, default=2) - 1)
-    table = EmbeddingTable(
-        "ngrams", r.count("ngram_vocab_size_base", high=10**9), max(size // heads, 1), copies=heads
-    )
-    mixing = EmbeddingTable(
-        "stream_gates", streams * hidden, 2 * rank + streams, copies=2 * len(network.layers)
-    )
-    r.assume(
-        "n-gram tables and gates of residual streams are held in memory, not timed; no checkpoint was compared"
-    )
+    table = EmbeddingTable("ngrams", r.count("ngram_vocab_size_base", high=10**9), max(size // heads, 1), copies=heads)
+    mixing = EmbeddingTable("stream_gates", streams * hidden, 2 * rank + streams, copies=2 * len(network.layers))
+    r.assume("n-gram tables and gates of residual streams are held in memory, not timed; no checkpoint was compared")
     if not r.has("indexer_n_heads"):
         r.assume("indexer_n_heads not given: attention is read as full")
         return replace(network, ends=Ends(tables=(table, mixing)))
@@ -325,13 +291,7 @@ def read_granite(r: Reader) -> tuple[list[Layer], bool]:
     check_activation(r)
     layers = layer_count(r)
     r.skip("attention_multiplier", "embedding_multiplier", "logits_scaling", "residual_multiplier")
-    r.skip(
-        "position_embedding_type",
-        "mamba_expand",
-        "mamba_chunk_size",
-        "normalization_function",
-        "rms_norm_eps",
-    )
+    r.skip("position_embedding_type", "mamba_expand", "mamba_chunk_size", "normalization_function", "rms_norm_eps")
     bias = r.flag("attention_bias", default=False)
     attention = replace(attention_dims(r), qkv_bias=bias, out_bias=bias)
     ffn = _ffn(r)
@@ -392,16 +352,12 @@ def read_jamba(r: Reader) -> tuple[list[Layer], bool]:
     top_k = r.count("num_experts_per_tok", high=max(experts, 2), default=2)
     sparse = _every(r, "expert_layer", layers, (2, 1)) if experts > 1 else [False] * layers
     moe = MoE(experts, min(top_k, experts), dense.width)
-    return [Layer(attention if full[i] else space, moe if sparse[i] else dense) for i in range(layers)], tied(
-        r, False
-    )
+    return [Layer(attention if full[i] else space, moe if sparse[i] else dense) for i in range(layers)], tied(r, False)
 
 
 def read_lfm2(r: Reader) -> tuple[list[Layer], bool]:
     """LFM2 and LFM3: short convolutions, attention with norms over heads in the layers that `layer_types` names."""
-    r.skip(
-        *(key for key in r.data if key.startswith(("block_", "conv_dim")) or key == "conv_use_xavier_init")
-    )
+    r.skip(*(key for key in r.data if key.startswith(("block_", "conv_dim")) or key == "conv_use_xavier_init"))
     r.skip("num_heads", "use_pos_enc", "norm_eps")
     layers, hidden = layer_count(r), r.count("hidden_size", high=1_000_000)
     gate = r.flag("use_attention_gate", default=False)
@@ -422,8 +378,7 @@ def read_lfm2(r: Reader) -> tuple[list[Layer], bool]:
         else tuple("full_attention" if i in listed else "conv" for i in range(layers))
     )
     spans = windows(
-        Reader({**r.data, "layer_types": ["full_attention" if k == "conv" else k for k in kinds]}, r.origin),
-        layers,
+        Reader({**r.data, "layer_types": ["full_attention" if k == "conv" else k for k in kinds]}, r.origin), layers
     )
     r.skip("sliding_window")
     around = r.flag("use_sandwich_norm", default=False)
@@ -431,8 +386,7 @@ def read_lfm2(r: Reader) -> tuple[list[Layer], bool]:
         convolution if kind == "conv" else replace(attention, window=spans[i]) for i, kind in enumerate(kinds)
     ]
     return [
-        Layer(mixer, feed, norms="around" if around else "before")
-        for mixer, feed in zip(mixers, feeds, strict=True)
+        Layer(mixer, feed, norms="around" if around else "before") for mixer, feed in zip(mixers, feeds, strict=True)
     ], tied(r, True)
 
 
@@ -458,10 +412,7 @@ def _lfm2_feeds(r: Reader, layers: int) -> list[FFN]:
 
 
 def _every(r: Reader, what: str, layers: int, usual: tuple[int, int]) -> list[bool]:
-    period, offset = (
-        r.count(f"{what}_period", default=usual[0]),
-        r.count(f"{what}_offset", low=0, default=usual[1]),
-    )
+    period, offset = (r.count(f"{what}_period", default=usual[0]), r.count(f"{what}_offset", low=0, default=usual[1]))
     return [i % period == offset for i in range(layers)]
 
 
@@ -491,9 +442,7 @@ def _ffn(r: Reader) -> FFN:
     return MoE(experts, top_k, r.count("intermediate_size"), shared_width=shared)
 
 
-def _state_space(
-    r: Reader, heads: str, dim: str, groups: str, state: str, conv: str, bias: str
-) -> StateSpace:
+def _state_space(r: Reader, heads: str, dim: str, groups: str, state: str, conv: str, bias: str) -> StateSpace:
     """The state space under a family's names of its dims."""
     count, shared = r.count(heads, high=100_000), r.count(groups, high=100_000, default=1)
     if count % shared:

@@ -68,9 +68,7 @@ def read_longcat(r: Reader) -> NetworkModel:
     r.skip("attention_method", "mla_scale_q_lora", "mla_scale_kv_lora", "zero_expert_type", "router_bias")
     real, idle = r.count("n_routed_experts", high=100_000), r.count("zero_expert_num", low=0, default=0)
     chosen = r.count("moe_topk", "num_experts_per_tok", high=real + idle)
-    r.assume(
-        f"of {chosen} experts per token {idle / (real + idle):.0%} do nothing, if all are equally likely"
-    )
+    r.assume(f"of {chosen} experts per token {idle / (real + idle):.0%} do nothing, if all are equally likely")
     dense = Dense(r.count("ffn_hidden_size", "intermediate_size"))
     moe = MoE(
         real,
@@ -157,9 +155,7 @@ def _network(r: Reader, index: IndexKeys | None, *, correction: bool) -> Network
         dense = Dense(r.count("intermediate_size"))
     else:
         r.skip("intermediate_size")
-    stack = [
-        Layer(follower if follows[i] else attention, dense if is_dense[i] else moe) for i in range(layers)
-    ]
+    stack = [Layer(follower if follows[i] else attention, dense if is_dense[i] else moe) for i in range(layers)]
     return NetworkModel(stack, tied(r, False), prediction(r, Layer(attention, moe)))
 
 
@@ -178,28 +174,19 @@ def _followers(r: Reader, layers: int) -> list[bool]:
         if len(kinds) != layers:
             raise UsageError(f"{r.origin}: index_topk_pattern has {len(kinds)} letters", f"expected {layers}")
     else:
-        every, offset = (
-            r.count("index_topk_freq", default=1),
-            r.count("index_skip_topk_offset", low=0, default=2),
-        )
+        every, offset = (r.count("index_topk_freq", default=1), r.count("index_skip_topk_offset", low=0, default=2))
         return [max(i - offset + 1, 0) % every != 0 for i in range(layers)]
     strange = sorted(set(kinds) - {"full", "shared"})
     if strange or kinds[0] != "full":
         found = strange[0] if strange else "shared in the first layer"
-        raise UsageError(
-            f"{r.origin}: index kind {found!r} is not read", "full or shared, the first one full"
-        )
+        raise UsageError(f"{r.origin}: index kind {found!r} is not read", "full or shared, the first one full")
     return [kind == "shared" for kind in kinds]
 
 
 SELECTED = 4
 """The ratio whose pools overlap and are selected from."""
 
-V4_KINDS = {
-    "sliding_attention": 0,
-    "compressed_sparse_attention": SELECTED,
-    "heavily_compressed_attention": 128,
-}
+V4_KINDS = {"sliding_attention": 0, "compressed_sparse_attention": SELECTED, "heavily_compressed_attention": 128}
 
 
 def read_v4(r: Reader) -> NetworkModel:
@@ -260,9 +247,7 @@ def _ratios(r: Reader, layers: int) -> tuple[int, ...]:
         what = f"{r.origin}: compress_ratios has {len(ratios)} entries"
         raise UsageError(what, f"expected {layers}, one per layer")
     if any(ratio < 0 or ratio > 1_000_000 for ratio in ratios):
-        raise UsageError(
-            f"{r.origin}: compress_ratios holds {min(ratios)} to {max(ratios)}", "0 or more tokens"
-        )
+        raise UsageError(f"{r.origin}: compress_ratios holds {min(ratios)} to {max(ratios)}", "0 or more tokens")
     return ratios[:layers]
 
 
@@ -328,16 +313,8 @@ def _flat(r: Reader, layers: int) -> NetworkModel:
     streams and index keys, one for every `index_kpool` tokens.
     """
     kind = r.data.get("model_type")
-    r.skip(
-        "short_conv_kernel_size",
-        "layer_group_size",
-        "kda_safe_gate",
-        "kda_lower_bound",
-        "mtp_loss_scaling_factor",
-    )
-    r.skip(
-        "indexer_types", "index_kpool_always_select_tail", "linear_lower_bound", "hc_eps", "hc_sinkhorn_iters"
-    )
+    r.skip("short_conv_kernel_size", "layer_group_size", "kda_safe_gate", "kda_lower_bound", "mtp_loss_scaling_factor")
+    r.skip("indexer_types", "index_kpool_always_select_tail", "linear_lower_bound", "hc_eps", "hc_sinkhorn_iters")
     heads, dim = r.count("linear_num_heads", high=100_000), r.count("linear_head_dim", high=65_536)
     ling = kind == "bailing_hybrid"
     delta = LinearAttention(

@@ -110,19 +110,13 @@ def read_falcon(r: Reader) -> NetworkModel:
     stated = r.count("num_kv_heads", high=100_000, default=many.heads)
     kv_heads = stated if grouped else 1 if one else many.heads
     if many.heads % kv_heads:
-        raise UsageError(
-            f"{r.origin}: num_kv_heads = {kv_heads} does not divide num_attention_heads = {many.heads}"
-        )
+        raise UsageError(f"{r.origin}: num_kv_heads = {kv_heads} does not divide num_attention_heads = {many.heads}")
     attention = SelfAttention(many.heads, kv_heads, many.head_dim, qkv_bias=bias, out_bias=bias)
     parallel = r.flag("parallel_attn", default=True) or grouped
     each = r.count("num_ln_in_parallel_attn", low=1, high=2, default=2 if grouped else 1)
     norms: Literal["before", "shared"] = "shared" if parallel and each == 1 else "before"
-    width = r.count(
-        "ffn_hidden_size", "intermediate_size", default=4 * r.count("hidden_size", high=1_000_000)
-    )
-    layer = Layer(
-        attention, Dense(width, gated=False, bias=bias), norm="layer", parallel=parallel, norms=norms
-    )
+    width = r.count("ffn_hidden_size", "intermediate_size", default=4 * r.count("hidden_size", high=1_000_000))
+    layer = Layer(attention, Dense(width, gated=False, bias=bias), norm="layer", parallel=parallel, norms=norms)
     return NetworkModel([layer] * layer_count(r), tied(r, True))
 
 
@@ -149,13 +143,10 @@ def read_llama4(r: Reader) -> tuple[list[Layer], bool]:
         full = [flag == 0 for flag in r.numbers("no_rope_layers", length=layers)]
     else:
         interval = r.count("no_rope_layer_interval", default=FULL_EVERY)
-        r.assume(
-            f"no_rope_layers not given: attention is full in every {interval}th layer, chunked elsewhere"
-        )
+        r.assume(f"no_rope_layers not given: attention is full in every {interval}th layer, chunked elsewhere")
         full = [(i + 1) % interval == 0 for i in range(layers)]
     return [
-        Layer(replace(attention, window=0 if full[i] else chunk), moe if i in sparse else dense)
-        for i in range(layers)
+        Layer(replace(attention, window=0 if full[i] else chunk), moe if i in sparse else dense) for i in range(layers)
     ], tied(r, False)
 
 
@@ -230,14 +221,7 @@ def _gemma4_attention(r: Reader) -> tuple[SelfAttention, SelfAttention]:
 
     def made(kv: int, dim: int, *, window: int = 0, alike: bool = False) -> SelfAttention:
         return SelfAttention(
-            plain.heads,
-            kv,
-            dim,
-            window,
-            qkv_bias=bias,
-            out_bias=bias,
-            qk_norm="head",
-            values_are_keys=alike,
+            plain.heads, kv, dim, window, qkv_bias=bias, out_bias=bias, qk_norm="head", values_are_keys=alike
         )
 
     return made(plain.kv_heads, plain.head_dim, window=window), made(kv_heads, large, alike=alike)
@@ -271,24 +255,15 @@ def read_mimo_v2(r: Reader) -> NetworkModel:
     """MiMo-V2: full and sliding attention by `hybrid_layer_pattern`, experts by `moe_layer_freq`."""
     check_activation(r)
     layers = layer_count(r)
-    r.skip(
-        "attention_value_scale",
-        "swa_rope_theta",
-        "attention_chunk_size",
-        "layernorm_epsilon",
-        "moe_router_dtype",
-    )
+    r.skip("attention_value_scale", "swa_rope_theta", "attention_chunk_size", "layernorm_epsilon", "moe_router_dtype")
     bias = r.flag("attention_bias", default=False)
     full = _mimo_attention(r, "", bias=bias, sinks=r.flag("add_full_attention_sink_bias", default=False))
     window = r.count("sliding_window_size", "sliding_window")
     r.skip("sliding_window")
     slide = replace(
-        _mimo_attention(r, "swa_", bias=bias, sinks=r.flag("add_swa_attention_sink_bias", default=False)),
-        window=window,
+        _mimo_attention(r, "swa_", bias=bias, sinks=r.flag("add_swa_attention_sink_bias", default=False)), window=window
     )
-    slides = _mimo_flags(
-        r, "hybrid_layer_pattern", "layer_types", "sliding_attention", "full_attention", layers
-    )
+    slides = _mimo_flags(r, "hybrid_layer_pattern", "layer_types", "sliding_attention", "full_attention", layers)
     sparse = _mimo_flags(r, "moe_layer_freq", "mlp_layer_types", "sparse", "dense", layers)
     moe, dense = routed(r, correction=True), Dense(r.count("intermediate_size"))
     stack = [Layer(slide if slides[i] else full, moe if sparse[i] else dense) for i in range(layers)]
@@ -359,9 +334,7 @@ def read_text_01(r: Reader) -> tuple[list[Layer], bool]:
         r.skip("layer_types")
         kinds = r.numbers("attn_type_list", length=layers)
         if set(kinds) - {0, 1}:
-            raise UsageError(
-                f"{r.origin}: attn_type_list holds {max(kinds)}", "0 lightning, 1 softmax attention"
-            )
+            raise UsageError(f"{r.origin}: attn_type_list holds {max(kinds)}", "0 lightning, 1 softmax attention")
         is_full = [kind == 1 for kind in kinds]
     else:
         names = r.names("layer_types", length=layers)
@@ -439,13 +412,7 @@ def read_step(r: Reader) -> NetworkModel:
     check_activation(r)
     layers = layer_count(r)
     r.skip("moe_router_activation", "moe_router_scaling_factor", "need_fp32_gate", "norm_expert_weight")
-    r.skip(
-        "swiglu_limits",
-        "swiglu_limits_shared",
-        "use_rope_layers",
-        "yarn_only_types",
-        "partial_rotary_factors",
-    )
+    r.skip("swiglu_limits", "swiglu_limits_shared", "use_rope_layers", "yarn_only_types", "partial_rotary_factors")
     r.skip("max_seq_len", "att_impl_type", "n_shared_experts")
     full = _full(r)
     slide = _sliding(r, full)
@@ -467,9 +434,7 @@ def _step_windows(r: Reader, layers: int) -> list[int]:
     strange = sorted(set(kinds) - {"full_attention", "sliding_attention"})
     if strange or len(kinds) < layers:
         found = f"the kind {strange[0]!r}" if strange else f"{len(kinds)} entries"
-        raise UsageError(
-            f"{r.origin}: layer_types has {found}", f"full or sliding_attention, {layers} of them"
-        )
+        raise UsageError(f"{r.origin}: layer_types has {found}", f"full or sliding_attention, {layers} of them")
     window = r.count("sliding_window") if "sliding_attention" in kinds else 0
     return [window if kind == "sliding_attention" else 0 for kind in kinds[:layers]]
 
@@ -478,9 +443,7 @@ def _full(r: Reader) -> SelfAttention:
     heads = r.count("num_attention_heads", high=100_000)
     kv_heads = r.count("num_attention_groups", "num_key_value_heads", high=100_000)
     if heads % kv_heads:
-        raise UsageError(
-            f"{r.origin}: {kv_heads} key/value heads do not divide num_attention_heads = {heads}"
-        )
+        raise UsageError(f"{r.origin}: {kv_heads} key/value heads do not divide num_attention_heads = {heads}")
     # transformers 5 writes neither the gate nor the other setting, and always builds the gate
     gate = r.flag("use_head_wise_attn_gate", default=r.has("mlp_layer_types"))
     bias = r.flag("attention_bias", default=False)
@@ -522,9 +485,7 @@ def _sparse_layers(r: Reader, layers: int) -> frozenset[int]:
         text = r.text("moe_layers_enum")
         items = [item.strip() for item in text.split(",") if item.strip()]
         if not all(item.isascii() and item.isdigit() and len(item) < 7 for item in items):
-            raise UsageError(
-                f"{r.origin}: moe_layers_enum is {shorten(text, 40)!r}", "layer numbers, comma-separated"
-            )
+            raise UsageError(f"{r.origin}: moe_layers_enum is {shorten(text, 40)!r}", "layer numbers, comma-separated")
         return frozenset(int(item) for item in items)
     if r.has("mlp_layer_types"):
         return frozenset(i for i, alone in enumerate(dense_layers(r, layers)) if not alone)
@@ -547,16 +508,12 @@ def read_nemotron_nas(r: Reader) -> tuple[list[Layer], bool]:
     blocks = r.data.get("block_configs")
     r.skip("block_configs")
     if not isinstance(blocks, list) or len(blocks) != layers:
-        raise UsageError(
-            f"{r.origin}: block_configs is not a list of {layers} entries", "one object per layer"
-        )
+        raise UsageError(f"{r.origin}: block_configs is not a list of {layers} entries", "one object per layer")
     bias, mlp_bias = r.flag("attention_bias", default=False), r.flag("mlp_bias", default=False)
     stack: list[Layer] = []
     for i, block in enumerate(blocks):
         if not isinstance(block, Mapping):
-            raise UsageError(
-                f"{r.origin}: block_configs[{i}] is {shorten(str(block), 40)}", "expected an object"
-            )
+            raise UsageError(f"{r.origin}: block_configs[{i}] is {shorten(str(block), 40)}", "expected an object")
         b = Reader(block, f"{r.origin}: block_configs[{i}]")
         mixer = _nas_attention(b, heads, hidden // heads, bias)
         ffn = _nas_ffn(b, hidden, mlp_bias)

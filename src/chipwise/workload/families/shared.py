@@ -53,9 +53,7 @@ def check_activation(r: Reader) -> None:
     """A gated feed-forward is read from the activation's name; others are refused."""
     name = r.data.get("hidden_act", "silu")
     if name not in GATED:
-        raise UsageError(
-            f"{r.origin}: hidden_act = {name!r} is not read for this family", f"one of {', '.join(GATED)}"
-        )
+        raise UsageError(f"{r.origin}: hidden_act = {name!r} is not read for this family", f"one of {', '.join(GATED)}")
 
 
 def dense_ffn(r: Reader, key: str = "intermediate_size", *, bias: bool = False) -> Dense:
@@ -119,9 +117,7 @@ def windows(r: Reader, layers: int) -> list[int]:
         if strange:
             raise UsageError(f"{r.origin}: layer type {strange[0]!r} is not read for this family")
         if "sliding_attention" in kinds and not size:
-            raise UsageError(
-                f"{r.origin}: sliding layers without sliding_window", "give the window in tokens"
-            )
+            raise UsageError(f"{r.origin}: sliding layers without sliding_window", "give the window in tokens")
         return [size if kind == "sliding_attention" else 0 for kind in kinds]
     if r.data.get("use_sliding_window") is not None:
         on = r.flag("use_sliding_window")

@@ -22,9 +22,7 @@ def gemma3(r: Reader, hidden: int) -> Tower:
     r.skip("vision_use_head", "attention_dropout")
     width = r.count("hidden_size", high=100_000)
     heads = heads_of(r, bias=True)
-    encoder = SelfAttention(
-        heads.heads, heads.heads, heads.head_dim, qkv_bias=True, out_bias=True, causal=False
-    )
+    encoder = SelfAttention(heads.heads, heads.heads, heads.head_dim, qkv_bias=True, out_bias=True, causal=False)
     layer = Layer(encoder, Dense(r.count("intermediate_size"), gated=False, bias=True), norm="layer")
     patch = r.count("patch_size", high=1024)
     side = r.count("image_size", high=100_000) // patch

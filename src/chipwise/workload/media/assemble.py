@@ -81,9 +81,7 @@ class AskedNetwork:
         if self.batch % parts:
             near = max(n for n in range(1, parts) if self.batch % n == 0)
             raise UsageError(
-                f"accumulate={parts} does not divide a batch of {self.batch}",
-                f"accumulate={near}",
-                field="accumulate",
+                f"accumulate={parts} does not divide a batch of {self.batch}", f"accumulate={near}", field="accumulate"
             )
         return parts
 
@@ -235,9 +233,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         width, height = asked.sides((self.width, self.height), vae.spatial * net.multiple)
         video, temporal = self.frames > 1, getattr(vae, "temporal", 1)
         if "frames" in asked.settings and not video:
-            raise UsageError(
-                f"{asked.name} makes images: it has no frames", "leave frames out", field="frames"
-            )
+            raise UsageError(f"{asked.name} makes images: it has no frames", "leave frames out", field="frames")
         frames = self._frames(asked, temporal) if video else 1
         steps = asked.count("steps", self.steps)
         guidance = asked.number("guidance", self.guidance, 0.0)
@@ -252,9 +248,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
             return self._trained(asked, net, latent, seen, used)
         cached = asked.number("cached", 0.0, 0.0)
         if cached > MOST_CACHED:
-            raise UsageError(
-                f"cached {cached:g} cannot be used", f"a share of 0 to {MOST_CACHED}", field="cached"
-            )
+            raise UsageError(f"cached {cached:g} cannot be used", f"a share of 0 to {MOST_CACHED}", field="cached")
         computed = max(round(steps * (1.0 - cached)), 1)
         used |= {"cached": 1.0 - computed / steps} if computed < steps else {}
         flat = not hasattr(vae, "temporal")
@@ -272,10 +266,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         if wanted is not None:
             if not stages.get(str(wanted)):
                 raise UsageError(
-                    f"{asked.name} has no part '{wanted}'",
-                    f"one of {', '.join(stages)}",
-                    field="part",
-                    instead=stages,
+                    f"{asked.name} has no part '{wanted}'", f"one of {', '.join(stages)}", field="part", instead=stages
                 )
             return _finish(asked, stages[str(wanted)], "clip" if video else "image", used, said)
         order = ["text", *(["vae_encode"] if self.image else []), "denoiser", "vae_decode"]
@@ -306,13 +297,9 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
     def _call(self, layers: Layers, net: Any, latent: Grid, seen: int) -> LayerBlock:
         """One pass of the denoiser and of what steers it."""
         grid = latent[1:] if isinstance(net, UNet) else (latent[0] + self.beside, *latent[1:])
-        return join(
-            net.block(layers, grid, seen), *(facts.part(c).block(layers, grid, seen) for c in self.controls)
-        )
+        return join(net.block(layers, grid, seen), *(facts.part(c).block(layers, grid, seen) for c in self.controls))
 
-    def _denoise(
-        self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, steps: int, passes: int
-    ) -> list[Stage]:
+    def _denoise(self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, steps: int, passes: int) -> list[Stage]:
         together, calls = (1, passes) if self.apart else (passes, 1)
         block = self._call(asked.layers().times(together), net, latent, seen)
         if self.experts == 1:
@@ -323,9 +310,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         shares = (("denoiser:high_noise", first), ("denoiser:low_noise", steps - first))
         return [block.stage(name, calls * share) for name, share in shares]
 
-    def _trained(
-        self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, used: dict[str, float]
-    ) -> Pipeline:
+    def _trained(self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
         layers = asked.layers()
         stage = self._call(layers, net, latent, seen).stage("denoiser")
         kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
@@ -460,9 +445,7 @@ class Voxels:
             return _finish(asked, [stage], "shape", {"voxels": voxels}, said)
         form = asked.settings.get("form")
         if form is not None and form not in self.forms:
-            raise UsageError(
-                f"{asked.name} has no form '{form}'", f"one of {', '.join(self.forms)}", field="form"
-            )
+            raise UsageError(f"{asked.name} has no form '{form}'", f"one of {', '.join(self.forms)}", field="form")
         noise = (1.0 - i / steps for i in range(steps))
         guided = sum(self.shift * t / (1.0 + (self.shift - 1.0) * t) >= self.interval for t in noise)
         calls = steps + (guided if guidance > 1 else 0)
@@ -575,9 +558,7 @@ class Voice:
         if isinstance(net, CodecVoice):
             return self._coded(asked, net, seconds, tokens)
         if asked.trained:
-            return _finish(
-                asked, [net.block(asked.layers(), frames, tokens).stage("model")], "utterance", used
-            )
+            return _finish(asked, [net.block(asked.layers(), frames, tokens).stage("model")], "utterance", used)
         steps = asked.count("steps", self.steps) if self.steps else 1
         guided = bool(self.steps) and asked.number("guidance", self.guidance, 0.0) > 0
         main = net.block(asked.layers().times(1 + guided), frames, tokens)
@@ -597,19 +578,14 @@ class Voice:
 
     def _spoken(self, asked: AskedNetwork, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
         """A voice that says one code of sound after the other."""
-        before, codes = (
-            asked.number("reference_s", self.reference_s, 0.01),
-            max(1, round(net.codes_per_s * seconds)),
-        )
+        before, codes = (asked.number("reference_s", self.reference_s, 0.01), max(1, round(net.codes_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens, "codes": codes, "reference_s": before}
         layers, plain = asked.layers(), asked.layers(quantised=False)
         first, text = net.latents + tokens + 2, math.ceil(tokens)
         if asked.trained:
             whole = net.voice(layers, before) + net.run(layers, math.ceil(first + codes), 0.0, codes, text)
             return _finish(asked, [whole.stage("model")], "utterance", used)
-        again = replace(
-            net.run(layers, math.ceil(first + codes), 0.0, 0, text), parameters=0, weight_bytes=0.0
-        )
+        again = replace(net.run(layers, math.ceil(first + codes), 0.0, 0, text), parameters=0, weight_bytes=0.0)
         prompt = replace(net.run(layers, math.ceil(first), 0.0, 1, text), parameters=0, weight_bytes=0.0)
         vocoder = facts.part(self.vocoder).block(plain, net.frames_per_s * seconds)
         stages = [
@@ -626,10 +602,7 @@ class Voice:
     def _coded(self, asked: AskedNetwork, net: CodecVoice, seconds: float, tokens: float) -> Pipeline:
         """A language model that says codes of sound, and what makes sound of them."""
         before = asked.number("reference_s", self.reference_s, 0.0) if self.reference_s else 0.0
-        first, frames = (
-            math.ceil(tokens + net.frames_per_s * before),
-            max(1, round(net.frames_per_s * seconds)),
-        )
+        first, frames = (math.ceil(tokens + net.frames_per_s * before), max(1, round(net.frames_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens, "codes": net.books * frames, "reference_s": before}
         if asked.trained:
             whole = join(net.run(asked.layers(), first + frames), net.predict(asked.layers().times(frames)))
@@ -639,9 +612,7 @@ class Voice:
         stages = [prompt.stage("prompt"), net.run(layers, 1, first + frames / 2.0).stage("decoder", frames)]
         if net.predictor:
             stages.append(net.predict(layers).stage("predictor", (net.books - 1) * frames))
-        stages.append(
-            vocoder.block(asked.layers(quantised=False), net.frames_per_s * seconds).stage("vocoder")
-        )
+        stages.append(vocoder.block(asked.layers(quantised=False), net.frames_per_s * seconds).stage("vocoder"))
         said = self._said(asked, "tokens of text", before, "imitated")
         return _finish(asked, stages, "utterance", used, said)
 
@@ -676,17 +647,13 @@ class Text:
         head = asked.settings.get("head")
         if head is not None:
             if not hasattr(net, "head") or head not in ("none", "mlm", "qa", "score"):
-                raise UsageError(
-                    f"{asked.name} has no head '{head}'", "one of mlm, qa, score, none", field="head"
-                )
+                raise UsageError(f"{asked.name} has no head '{head}'", "one of mlm, qa, score, none", field="head")
             net = replace(net, head="" if head == "none" else head)
         if isinstance(net, SeqToSeq):
             return self._written(asked, net, tokens)
         for word in ("targets", "beams"):
             if word in asked.settings:
-                raise UsageError(
-                    f"{asked.name} has no decoder: it takes no {word}", f"leave {word} out", field=word
-                )
+                raise UsageError(f"{asked.name} has no decoder: it takes no {word}", f"leave {word} out", field=word)
         return _finish(asked, [net.block(layers, tokens).stage("encoder")], "sample", {"tokens": tokens})
 
     def _written(self, asked: AskedNetwork, net: SeqToSeq, tokens: int) -> Pipeline:
@@ -794,9 +761,7 @@ class Speech:
         if isinstance(net, Whisper):
             used["tokens"] = tokens
             stages, members = self._windows(asked, net, seconds, tokens)
-            said += (
-                [f"a batch is of windows of {net.window_s:g} s"] if members > 1 and asked.batch > 1 else []
-            )
+            said += [f"a batch is of windows of {net.window_s:g} s"] if members > 1 and asked.batch > 1 else []
         else:
             body = net.block(layers, seconds)
             ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
@@ -815,17 +780,12 @@ class Speech:
             if not found or asked.trained:
                 known = tuple(s.name for s in stages)
                 raise UsageError(
-                    f"{asked.name} has no part '{wanted}'",
-                    f"one of {', '.join(known)}",
-                    field="part",
-                    instead=known,
+                    f"{asked.name} has no part '{wanted}'", f"one of {', '.join(known)}", field="part", instead=known
                 )
             stages = found
         return _finish(asked, stages, "utterance", used, said, members)
 
-    def _windows(
-        self, asked: AskedNetwork, net: Whisper, seconds: float, tokens: float
-    ) -> tuple[list[Stage], int]:
+    def _windows(self, asked: AskedNetwork, net: Whisper, seconds: float, tokens: float) -> tuple[list[Stage], int]:
         """Stages, and windows of a recording where a batch is of windows.
 
         Windows of a batch overlap (every `hop_s` seconds one begins), and a round of a batch takes as many steps as
@@ -967,26 +927,17 @@ def check_settings(name: str, task: NetworkTask, settings: Mapping[str, Any]) ->
             field = key if key in ("resolution", "frames", "steps", "guidance") else "settings"
             raise UsageError(f"{name} has no setting '{key}'", hint, field=field, instead=near)
     if settings.get("attention", "fused") not in ("fused", "plain"):
-        raise UsageError(
-            f"attention '{settings['attention']}' is not known", "fused or plain", field="attention"
-        )
+        raise UsageError(f"attention '{settings['attention']}' is not known", "fused or plain", field="attention")
 
 
 @lru_cache(maxsize=512)
 def _built(
-    snapshot: Snapshot,
-    name: str,
-    batch: int,
-    precision: str,
-    trained: bool,
-    given: tuple[tuple[str, Any], ...],
+    snapshot: Snapshot, name: str, batch: int, precision: str, trained: bool, given: tuple[tuple[str, Any], ...]
 ) -> Pipeline:
     meant = networks.find(name)
     entry, part = meant.entry, meant.part
     if entry.task not in TASKS:
-        raise UsageError(
-            f"{networks.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}"
-        )
+        raise UsageError(f"{networks.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}")
     task: NetworkTask = facts.build(TASKS[entry.task], entry.values, f"{networks.TABLE}: models.{entry.name}")
     settings = dict(given) | ({"part": part} if part else {})
     check_settings(entry.name, task, settings)
@@ -1015,9 +966,7 @@ def from_macs(
     if not (0 < params_m < 1e7 and 0 < gmacs < 1e9 and 0 <= macts_m < 1e9):
         raise UsageError(f"{name}: params_m {params_m} and gmacs {gmacs} cannot be used", "both are positive")
     if style not in ("conv", "transformer"):
-        raise UsageError(
-            f"style '{style}' is not known", "conv or transformer", instead=("conv", "transformer")
-        )
+        raise UsageError(f"style '{style}' is not known", "conv or transformer", instead=("conv", "transformer"))
     net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
     asked = AskedNetwork(name, batch, precision, trained, {})
     layers = asked.layers()

@@ -71,9 +71,7 @@ class ResNet:
         layers = replace(layers, training=layers.training and not self.frozen)
         planes, expand = 64 * 2**level, 4 if self.bottleneck else 1
         first = self._residual(layers, grid, planes * expand // 2, planes, 2)
-        return first + (self.depths[level] - 1) * self._residual(
-            layers, shrunk(grid, 2), planes * expand, planes, 1
-        )
+        return first + (self.depths[level] - 1) * self._residual(layers, shrunk(grid, 2), planes * expand, planes, 1)
 
     def _residual(self, layers: Layers, grid: Grid, inputs: int, planes: int, stride: int) -> LayerBlock:
         after = shrunk(grid, stride)
@@ -88,9 +86,7 @@ class ResNet:
                 layers.conv_norm(after, (middle, out), 1, act=""),
             )
         else:
-            convs = layers.conv_norm(grid, (inputs, out), 3, stride) + layers.conv_norm(
-                after, (out, out), act=""
-            )
+            convs = layers.conv_norm(grid, (inputs, out), 3, stride) + layers.conv_norm(after, (out, out), act="")
         short = LayerBlock()
         if inputs != out or stride > 1:
             near = after if self.deep else grid
@@ -136,9 +132,7 @@ class Mobile:
             parts += [layers.linear(1, body, head), layers.act(1, head, self.act)]
         return join(*parts, layers.linear(1, head, self.classes, name="head"))
 
-    def _residual(
-        self, layers: Layers, grid: Grid, width: int, row: tuple[int, ...], stride: int
-    ) -> LayerBlock:
+    def _residual(self, layers: Layers, grid: Grid, width: int, row: tuple[int, ...], stride: int) -> LayerBlock:
         kind, kernel, _, expand, out, _, ratio = row
         inner, after = _rounded(width * expand / 10), shrunk(grid, stride)
         base = inner if self.inner_squeeze else width
@@ -208,8 +202,5 @@ class UNet3D:
         n = size_of(after)
         tail = layers.norm(n, out, "group") + layers.act(n, out, "relu")
         return join(
-            layers.conv(grid, w, out, 3, stride, bias=False),
-            tail,
-            layers.conv(after, out, out, bias=False),
-            tail,
+            layers.conv(grid, w, out, 3, stride, bias=False), tail, layers.conv(after, out, out, bias=False), tail
         )

@@ -30,11 +30,7 @@ def pyramid(layers: Layers, levels: Levels, width: int = 256) -> LayerBlock:
     parts = []
     for grid, entry in levels:
         n = size_of(grid)
-        parts += [
-            layers.conv(grid, entry, width, 1),
-            layers.residual(n, width),
-            layers.conv(grid, width, width),
-        ]
+        parts += [layers.conv(grid, entry, width, 1), layers.residual(n, width), layers.conv(grid, width, width)]
     return join(*parts)
 
 
@@ -83,14 +79,10 @@ class RCNN:
             parts.append(pyramid(layers, levels))
             grids, width, anchors = [*(g for g, _ in levels), shrunk(levels[-1][0], 2)], 256, 3
         parts.append(_shared([self._propose(layers, g, width, anchors) for g in grids]))
-        regions, masked = (
-            (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
-        )
+        regions, masked = (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
         started = PER_LEVEL * len(grids) + layers.training * (2.0 * PER_MATCH + self.mask * masked * PER_MASK)
         return join(
-            *parts,
-            self._sifted(layers, regions, started),
-            self._heads(layers.times(regions), width, masked / regions),
+            *parts, self._sifted(layers, regions, started), self._heads(layers.times(regions), width, masked / regions)
         )
 
     def _sifted(self, layers: Layers, regions: int, kernels: float) -> LayerBlock:
@@ -307,9 +299,7 @@ class YOLO:
                 return layers.pointwise(4 * size_of(grid), entry, 1.25, "upsample")
         raise UsageError(f"'{module}' is no module of a YOLO", "see workload/media/detect.py: YoloRows")
 
-    def _areas(
-        self, layers: Layers, grid: Grid, widths: tuple[int, int], depth: int, areas: int
-    ) -> LayerBlock:
+    def _areas(self, layers: Layers, grid: Grid, widths: tuple[int, int], depth: int, areas: int) -> LayerBlock:
         """Blocks one after the other on half of the width, all of them joined; with heads of 32, where there are
         areas."""
         (entry, out), n = widths, size_of(grid)
@@ -378,15 +368,12 @@ class YOLO:
 def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool = True) -> LayerBlock:
     """Two convolutions of 3 x 3 through `middle` channels; `add`: the input is added to what comes out."""
     both = join(
-        layers.conv_norm(grid, (width, middle), act="silu"),
-        layers.conv_norm(grid, (middle, width), act="silu"),
+        layers.conv_norm(grid, (width, middle), act="silu"), layers.conv_norm(grid, (middle, width), act="silu")
     )
     return both + layers.residual(size_of(grid), width) if add else both
 
 
-def _split(
-    layers: Layers, grid: Grid, widths: tuple[int, int, int], depth: int, each: LayerBlock
-) -> LayerBlock:
+def _split(layers: Layers, grid: Grid, widths: tuple[int, int, int], depth: int, each: LayerBlock) -> LayerBlock:
     """(inputs, inner, outputs): two halves of the inner width, `depth` blocks on the second, all of them joined."""
     entry, half, out = widths
     return join(

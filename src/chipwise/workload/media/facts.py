@@ -14,18 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from chipwise.catalog.networks import TABLE, table
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.workload.media import (
-    cnn,
-    recommender,
-    sized,
-    speech,
-    text,
-    unet,
-    vae,
-    vision,
-    voice,
-    written,
-)
+from chipwise.workload.media import cnn, recommender, sized, speech, text, unet, vae, vision, voice, written
 from chipwise.workload.media import detect as detectors
 
 KINDS: Mapping[str, type] = {

@@ -134,16 +134,7 @@ class LayerBlock:
         """As a part that a request calls `calls` times; equal operators are joined where they first stand."""
         joined: dict[tuple[object, ...], tuple[float, Op]] = {}
         for n, op in self.ops:
-            key = (
-                op.kind,
-                op.name,
-                op.compute,
-                op.weight,
-                op.flops,
-                op.bytes,
-                op.launches,
-                *sorted(op.dims.items()),
-            )
+            key = (op.kind, op.name, op.compute, op.weight, op.flops, op.bytes, op.launches, *sorted(op.dims.items()))
             joined[key] = (joined[key][0] + n if key in joined else n, op)
         sizes = self.parameters, self.weight_bytes, self.peak
         again = self.kept - self.spared + self.again_kept
@@ -198,13 +189,7 @@ class Layers:
         return replace(self, batch=self.batch * count)
 
     def linear(
-        self,
-        tokens: float,
-        inputs: int,
-        outputs: int,
-        bias: bool = True,
-        name: str = "linear",
-        parts: int = 1,
+        self, tokens: float, inputs: int, outputs: int, bias: bool = True, name: str = "linear", parts: int = 1
     ) -> LayerBlock:
         """A matrix of [inputs, outputs] applied to every token; software multiplies by its columns in `parts`."""
         p = self.precision
@@ -217,9 +202,7 @@ class Layers:
             op = replace(op, launches=float(parts))
         stored = float(p.stored.bytes(outputs, inputs)) + bias * outputs * p.bytes
         live = self.bytes(tokens, inputs + outputs)
-        return LayerBlock(
-            (_once(op),), inputs * outputs + bias * outputs, stored, live, self.bytes(tokens, inputs)
-        )
+        return LayerBlock((_once(op),), inputs * outputs + bias * outputs, stored, live, self.bytes(tokens, inputs))
 
     def conv(
         self,
@@ -239,9 +222,7 @@ class Layers:
         window = kernel ** len(grid) if isinstance(kernel, int) else size_of(kernel)
         before, after = size_of(grid), size_of(shrunk(grid, stride))
         p = self.precision.plain
-        op = convolution(
-            self.batch, channels, filters, before, after, window, p, p, groups=groups, name="conv"
-        )
+        op = convolution(self.batch, channels, filters, before, after, window, p, p, groups=groups, name="conv")
         count = window * channels * filters // groups + bias * filters
         read, written = self.bytes(before, channels), self.bytes(after, filters)
         if p.bits < 16:
@@ -282,14 +263,7 @@ class Layers:
         return LayerBlock((), count, self._plain_bytes(count))
 
     def pointwise(
-        self,
-        positions: float,
-        width: float,
-        passes: float,
-        name: str,
-        *,
-        epilogue: bool = False,
-        alive: bool = True,
+        self, positions: float, width: float, passes: float, name: str, *, epilogue: bool = False, alive: bool = True
     ) -> LayerBlock:
         """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing. Not `alive`:
         what it reads is no tensor of that size."""
@@ -299,9 +273,7 @@ class Layers:
             op = replace(op, dims={**op.dims, "epilogue": 1.0})
         return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes * alive)
 
-    def product(
-        self, rows: float, columns: float, inner: float, count: float, live: float, name: str
-    ) -> LayerBlock:
+    def product(self, rows: float, columns: float, inner: float, count: float, live: float, name: str) -> LayerBlock:
         """`count` products of [rows, inner] and [inner, columns] in each sample, none of them weights; `live` values of
         a sample are alive meanwhile and kept."""
         p, held = self.precision.plain, self.bytes(1.0, live)
@@ -349,8 +321,7 @@ class Layers:
     def modulate(self, positions: float, width: float) -> LayerBlock:
         """x (1 + scale) + offset, with one scale and offset per sample: fused into the norm before."""
         return replace(
-            self.pointwise(positions, width, 2.0, "modulate", epilogue=True),
-            kept=self.bytes(positions, width),
+            self.pointwise(positions, width, 2.0, "modulate", epilogue=True), kept=self.bytes(positions, width)
         )
 
     def rotate(self, tokens: float, width: int, wide: bool = False) -> LayerBlock:
@@ -368,9 +339,7 @@ class Layers:
         op = lookup(self.batch * tokens, width, table, name="embedding")
         if table.bits > 16:
             op = replace(op, activation_bytes=self.batch * tokens * width * table.bits / 8.0)
-        return LayerBlock(
-            (_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width)
-        )
+        return LayerBlock((_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width))
 
     def attention(
         self,
@@ -394,9 +363,7 @@ class Layers:
                 pointwise(batch * heads * queries * keys, p.bytes, name="softmax"),
                 gemm(queries, head_dim, keys, p.plain, p.plain, batch=batch * heads, name="weighted_sum"),
             ]
-            return LayerBlock(
-                tuple(_once(op) for op in products), peak=kept + 2 * scores, kept=kept + 2 * scores
-            )
+            return LayerBlock(tuple(_once(op) for op in products), peak=kept + 2 * scores, kept=kept + 2 * scores)
         op = attention(batch, queries, keys, heads, shared, head_dim, p.plain, causal=causal)
         op = replace(op, compute=p.plain.compute, activation_bytes=op.activation_bytes * p.bytes / 2.0)
         return LayerBlock((_once(op),), peak=kept + tensors, kept=kept)
@@ -428,14 +395,7 @@ class Layers:
         return product + replace(added, peak=1.5 * added.peak)
 
     def mlp(
-        self,
-        tokens: float,
-        width: int,
-        inner: int,
-        *,
-        gated: bool = False,
-        bias: bool = True,
-        act: str = "gelu",
+        self, tokens: float, width: int, inner: int, *, gated: bool = False, bias: bool = True, act: str = "gelu"
     ) -> LayerBlock:
         """Two matrices with an activation between them; `gated`: three, the first two multiplied."""
         middle = self.gate(tokens, inner) if gated else self.act(tokens, inner, act)

@@ -171,9 +171,7 @@ def _unet(c: _Config, f: Fields) -> Fields:
         "depths": tuple(d if "Cross" in b else 0 for d, b in zip(depths, blocks, strict=True)),
         "heads": c.list(heads, (8,) * levels, levels),
         "middle_depth": depths[-1],
-        "added": c.whole("projection_class_embeddings_input_dim")
-        if c.values.get("addition_embed_type")
-        else 0,
+        "added": c.whole("projection_class_embeddings_input_dim") if c.values.get("addition_embed_type") else 0,
     }
 
 
@@ -208,17 +206,12 @@ def _hunyuan_dit(c: _Config, f: Fields) -> Fields:
 
 
 def _hunyuan_vae_15(c: _Config, f: Fields) -> Fields:
-    channels, count = (
-        c.list("block_out_channels", (128, 256, 512, 1024, 1024)),
-        c.whole("layers_per_block", 2, 64),
-    )
+    channels, count = (c.list("block_out_channels", (128, 256, 512, 1024, 1024)), c.whole("layers_per_block", 2, 64))
     space = c.whole("spatial_compression_ratio", 16).bit_length() - 1
     time = c.whole("temporal_compression_ratio", 4).bit_length() - 1
     levels = len(channels)
     if space != levels - 1 or time > space:
-        raise UsageError(
-            f"{c.origin}: {levels} levels do not compress by 2 each", "spatial_compression_ratio"
-        )
+        raise UsageError(f"{c.origin}: {levels} levels do not compress by 2 each", "spatial_compression_ratio")
     packs = tuple((2 if level >= space - time else 1, 2, 2) for level in range(space))
     return {
         "encoder": channels,
@@ -233,9 +226,7 @@ def _hunyuan_vae_15(c: _Config, f: Fields) -> Fields:
 
 def _ltx_vae(c: _Config, _: Fields) -> Fields:
     if any(c.flags("decoder_inject_noise", ())) or any(c.flags("upsample_residual", ())):
-        raise UsageError(
-            f"{c.origin}: this version of the autoencoder is not built", "the one of LTX-Video 0.9.0 is"
-        )
+        raise UsageError(f"{c.origin}: this version of the autoencoder is not built", "the one of LTX-Video 0.9.0 is")
     return {}
 
 
@@ -287,9 +278,7 @@ MORE: Mapping[str, Callable[[_Config, Fields], Fields]] = {
     "clip_text": _clip_text,
     "t5": _t5,
     "decoder": _decoder,
-    "clip_vision": lambda c, _: {
-        "classes": c.whole("projection_dim", 512) if "projection_dim" in c.values else 0
-    },
+    "clip_vision": lambda c, _: {"classes": c.whole("projection_dim", 512) if "projection_dim" in c.values else 0},
 }
 """Fields that depend on more than one key, by row."""
 
@@ -308,9 +297,7 @@ def read_part(config: Mapping[str, Any], origin: str) -> Any:
         if kind in classes():
             return classes()[kind].network(_Config(config, f"{origin} ({kind})"))
     kind = str(
-        config.get("_class_name")
-        or config.get("model_type")
-        or next(iter(config.get("architectures") or ()), "")
+        config.get("_class_name") or config.get("model_type") or next(iter(config.get("architectures") or ()), "")
     )
     raise UnknownNameError("class", kind or origin, classes(), f"{origin}: trace the module instead")
 
@@ -377,13 +364,7 @@ def from_parts(
     said += [kind.row["said"]] if "said" in kind.row else []
     found = task.pipeline(AskedNetwork(name, batch, precision, trained, given))
     return Pipeline(
-        found.name,
-        found.stages,
-        found.batch,
-        found.unit,
-        found.trained,
-        found.settings,
-        (*found.assumptions, *said),
+        found.name, found.stages, found.batch, found.unit, found.trained, found.settings, (*found.assumptions, *said)
     )
 
 

@@ -86,9 +86,7 @@ class DLRM:
             )
         pairs = w + features * (features - 1) // 2
         pairs += pairs % 2  # padded to an even width
-        dots = LayerBlock(
-            ((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w)
-        )
+        dots = LayerBlock(((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w))
         return join(bottom, dots, layers.pointwise(1, pairs, 2.0, "gather"), _mlp(layers, (pairs, *self.top)))
 
 

@@ -16,9 +16,7 @@ def lstm(layers: Layers, steps: float, inputs: int, width: int, depth: int = 1) 
     """`depth` layers of `width`: inputs of all steps at once, then one product per step, one after the other."""
     parts = []
     for i in range(depth):
-        recurrent = layers.linear(1, width, 4 * width, name="recurrent") + layers.pointwise(
-            1, 4 * width, 2.0, "cell"
-        )
+        recurrent = layers.linear(1, width, 4 * width, name="recurrent") + layers.pointwise(1, 4 * width, 2.0, "cell")
         parts += [layers.linear(steps, width if i else inputs, 4 * width), recurrent.again(steps)]
     return join(*parts)
 
@@ -57,13 +55,7 @@ class Whisper:
         """The layers of the decoder: keys have no offset."""
         w, heads = self.width, self.heads
         return CrossDecoder(
-            depth=self.decoder,
-            width=w,
-            heads=heads,
-            head_dim=w // heads,
-            ffn=4 * w,
-            vocab=self.vocab,
-            keyed=False,
+            depth=self.decoder, width=w, heads=heads, head_dim=w // heads, ffn=4 * w, vocab=self.vocab, keyed=False
         )
 
     def states(self, layers: Layers) -> LayerBlock:
@@ -110,11 +102,7 @@ class Wav2Vec2:
                 parts.append(layers.norm(grid[0], c, "group"))
             parts.append(layers.act(grid[0], c))
         n = grid[0]
-        near = (
-            layers.conv(grid, w, w, self.near, 1, self.groups)
-            + layers.parameter(self.near)
-            + layers.act(n, w)
-        )
+        near = layers.conv(grid, w, w, self.near, 1, self.groups) + layers.parameter(self.near) + layers.act(n, w)
         return join(
             *parts,
             layers.norm(n, c),

@@ -78,9 +78,7 @@ class TextEncoder:
         if self.head == "mlm":  # the last matrix is the table of embeddings
             entry = self.narrow or self.width
             logits = layers.linear(tokens, entry, self.vocab, name="logits")
-            tied = LayerBlock(
-                logits.ops, self.vocab, self.vocab * layers.precision.bytes, logits.peak, logits.kept
-            )
+            tied = LayerBlock(logits.ops, self.vocab, self.vocab * layers.precision.bytes, logits.peak, logits.kept)
             return join(
                 layers.linear(tokens, self.width, entry),
                 layers.act(tokens, entry),
@@ -100,9 +98,7 @@ class TextEncoder:
         if not layers.training:
             return LayerBlock()
         tensor = layers.bytes(tokens, self.vocab)
-        return replace(
-            layers.pointwise(tokens, self.vocab, LOSS_PASSES, LOSS), peak=2.0 * tensor, kept=tensor
-        )
+        return replace(layers.pointwise(tokens, self.vocab, LOSS_PASSES, LOSS), peak=2.0 * tensor, kept=tensor)
 
     def _layer(self, layers: Layers, tokens: int, window: int) -> LayerBlock:
         w, seen = self.width, min(tokens, window or tokens)
@@ -251,9 +247,7 @@ class CrossDecoder:
         each = layers.linear(source, self.width, 2 * inner, b, "cross_kv")
         return self.depth * (each + self._no_key(layers, inner))
 
-    def step(
-        self, layers: Layers, seen: float, source: float, tokens: int = 1, scored: int = 1
-    ) -> LayerBlock:
+    def step(self, layers: Layers, seen: float, source: float, tokens: int = 1, scored: int = 1) -> LayerBlock:
         """`tokens` new tokens of each sequence, which then has `seen`; the last `scored` of them get logits."""
         w, heads, size, b = self.width, self.heads, self.head_dim, self.biased
         inner, norm = heads * size, layers.norm(tokens, w, "layer" if b else "rms")
@@ -341,14 +335,10 @@ class SeqToSeq:
             layers.residual(tokens, w),
         )
         return join(
-            self._entry(layers, tokens, self.vocab),
-            self.encoder * each,
-            norm if self.final_norm else LayerBlock(),
+            self._entry(layers, tokens, self.vocab), self.encoder * each, norm if self.final_norm else LayerBlock()
         )
 
-    def step(
-        self, layers: Layers, seen: float, source: float, tokens: int = 1, scored: int = 1
-    ) -> LayerBlock:
+    def step(self, layers: Layers, seen: float, source: float, tokens: int = 1, scored: int = 1) -> LayerBlock:
         """`tokens` new tokens behind `source` of the encoder, as `CrossDecoder` has it."""
         return self._entry(layers, tokens, 0) + self.ahead.step(layers, seen, source, tokens, scored)
 

@@ -10,9 +10,7 @@ from chipwise.workload.model import Dense, EmbeddingTable, Layer, SelfAttention,
 from chipwise.workload.pipeline import Stage
 
 
-def picture(
-    tower: Tower, width: int, height: int, *, batch: int = 1, precision: str = "bf16"
-) -> tuple[Stage, int]:
+def picture(tower: Tower, width: int, height: int, *, batch: int = 1, precision: str = "bf16") -> tuple[Stage, int]:
     """One pass of a tower over `batch` pictures of width x height pixels, and the tokens of one picture.
 
     Sides are rounded to whole tokens, as processors do; a tower of fixed size resizes, or cuts into tiles. A table
@@ -20,21 +18,16 @@ def picture(
     positive and for Llama 3.2 Vision, whose pictures become no tokens of the prompt.
     """
     if not (0 < width <= 100_000 and 0 < height <= 100_000):
-        raise UsageError(
-            f"a picture of {width} x {height} pixels cannot be used", "sides are 1 to 100,000 pixels"
-        )
+        raise UsageError(f"a picture of {width} x {height} pixels cannot be used", "sides are 1 to 100,000 pixels")
     if any(table.name == "tile_positions" for table in tower.tables):
         raise UsageError(
-            "pictures in tiles that cross-attention reads are not priced yet",
-            "leave --images out: text alone is",
+            "pictures in tiles that cross-attention reads are not priced yet", "leave --images out: text alone is"
         )
     seen = _tiles(tower, width, height)
     layers = Layers(batch * seen, get_precision(precision))
     side, merged = _patch_side(tower), _merged(tower)
     cell = side * max(1, math.isqrt(merged))
-    patches = (
-        tower.patches or max(1, round(width / cell)) * max(1, round(height / cell)) * (cell // side) ** 2
-    )
+    patches = tower.patches or max(1, round(width / cell)) * max(1, round(height / cell)) * (cell // side) ** 2
     first = [_table(layers, table, patches) for table in tower.tables if _before(table)]
     runs = [count * _layer(layers, layer, tower.hidden, patches) for count, layer in tower.runs]
     parts, tokens, wide = [*first, *runs], patches, tower.hidden
@@ -43,9 +36,7 @@ def picture(
             continue
         if table.cols > 1 and not table.name.startswith("tap"):
             merge = max(1, table.cols // wide)
-            tokens = (
-                (tower.tokens or tokens // merge) if table.name.startswith("projector") else tokens // merge
-            )
+            tokens = (tower.tokens or tokens // merge) if table.name.startswith("projector") else tokens // merge
             wide = table.rows
         at = patches // max(1, merged) if table.name.startswith("tap") else tokens
         parts.append(_table(layers, table, at))
@@ -102,23 +93,16 @@ def _table(layers: Layers, table: EmbeddingTable, tokens: int) -> LayerBlock:
 def _layer(layers: Layers, layer: Layer, width: int, tokens: int) -> LayerBlock:
     mixer, feed = layer.mixer, layer.ffn
     if not isinstance(mixer, SelfAttention) or not isinstance(feed, Dense):
-        raise UsageError(
-            "this tower's layers are not priced", "layers of attention and a dense feed-forward are"
-        )
+        raise UsageError("this tower's layers are not priced", "layers of attention and a dense feed-forward are")
     inner = mixer.heads * mixer.head_dim
     seen = min(mixer.window or tokens, tokens)
-    norm, held = (
-        layers.norm(tokens, width, "layer" if layer.norm == "layer" else "rms"),
-        layers.bytes(tokens, width),
-    )
+    norm, held = (layers.norm(tokens, width, "layer" if layer.norm == "layer" else "rms"), layers.bytes(tokens, width))
     after = norm if layer.norms == "around" else LayerBlock()
     heads = layers.parameter(2 * mixer.head_dim) if mixer.qk_norm == "head" else LayerBlock()
     attend = join(
         layers.linear(tokens, width, inner + 2 * mixer.kv_heads * mixer.head_dim, mixer.qkv_bias, "qkv"),
         heads,
-        layers.attention(
-            seen, seen, mixer.heads, mixer.head_dim, windows=tokens / seen, kv_heads=mixer.kv_heads
-        ),
+        layers.attention(seen, seen, mixer.heads, mixer.head_dim, windows=tokens / seen, kv_heads=mixer.kv_heads),
         layers.linear(tokens, inner, width, mixer.out_bias, "out"),
         after,
     ).beside(held)

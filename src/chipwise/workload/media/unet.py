@@ -10,15 +10,11 @@ from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
-def resnet(
-    layers: Layers, grid: Grid, inputs: int, outputs: int, time: int = 0, kernel: int | Grid = 3
-) -> LayerBlock:
+def resnet(layers: Layers, grid: Grid, inputs: int, outputs: int, time: int = 0, kernel: int | Grid = 3) -> LayerBlock:
     """Norm, activation, convolution, twice; `time` is the width of an embedding added in between (0: none)."""
     size = size_of(grid)
     middle = (
-        join(layers.linear(1, time, outputs, name="time"), layers.residual(size, outputs))
-        if time
-        else LayerBlock()
+        join(layers.linear(1, time, outputs, name="time"), layers.residual(size, outputs)) if time else LayerBlock()
     )
     short = layers.conv(grid, inputs, outputs, 1) if inputs != outputs else LayerBlock()
     return join(
@@ -84,9 +80,7 @@ class UNet:
         first, wide = self.channels[0], 4 * self.channels[0]
         time = layers.linear(1, first, wide, name="time") + layers.linear(1, wide, wide, name="time")
         if self.added:
-            time += layers.linear(1, self.added, wide, name="time") + layers.linear(
-                1, wide, wide, name="time"
-            )
+            time += layers.linear(1, self.added, wide, name="time") + layers.linear(1, wide, wide, name="time")
         return time
 
     def _down(self, layers: Layers, grid: Grid, text: int) -> tuple[LayerBlock, list[tuple[int, int]], Grid]:
@@ -114,14 +108,10 @@ class UNet:
     def _transformer(self, layers: Layers, grid: Grid, level: int, text: int) -> LayerBlock:
         depth = self.depths[level]
         return (
-            self._attend(layers, grid, self.channels[level], self.heads[level], text, depth)
-            if depth
-            else LayerBlock()
+            self._attend(layers, grid, self.channels[level], self.heads[level], text, depth) if depth else LayerBlock()
         )
 
-    def _attend(
-        self, layers: Layers, grid: Grid, width: int, heads: int, text: int, depth: int
-    ) -> LayerBlock:
+    def _attend(self, layers: Layers, grid: Grid, width: int, heads: int, text: int, depth: int) -> LayerBlock:
         """A projection in, `depth` blocks of self-attention, attention to text and a gated feed-forward, and out."""
         size = size_of(grid)
         held = layers.bytes(size, width)

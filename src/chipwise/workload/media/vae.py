@@ -35,9 +35,7 @@ def _last(
 ) -> LayerBlock:
     size = size_of(grid)
     return join(
-        layers.norm(size, width, kind),
-        layers.act(size, width, "silu"),
-        layers.conv(grid, width, outputs, kernel),
+        layers.norm(size, width, kind), layers.act(size, width, "silu"), layers.conv(grid, width, outputs, kernel)
     )
 
 
@@ -55,9 +53,7 @@ def _tiled(build: Callable[[Grid], LayerBlock], grid: Grid, tile: Grid) -> Layer
         return build(grid)
     cut = tuple(min(side, most) for side, most in zip(grid, tile, strict=True))
     count = size_of(
-        tuple(
-            -(-side // (3 * most // 4)) if side > most else 1 for side, most in zip(grid, tile, strict=True)
-        )
+        tuple(-(-side // (3 * most // 4)) if side > most else 1 for side, most in zip(grid, tile, strict=True))
     )
     return build(cut).again(count)
 
@@ -108,9 +104,7 @@ class ImageVAE:
                 parts.append(layers.conv(grid, c, c, 3, 2))
                 grid = shrunk(grid, 2)
         parts += [self._middle(layers, grid), _last(layers, grid, width, 2 * self.latent)]
-        return join(
-            *parts, layers.conv(grid, 2 * self.latent, 2 * self.latent, 1) if self.quant else LayerBlock()
-        )
+        return join(*parts, layers.conv(grid, 2 * self.latent, 2 * self.latent, 1) if self.quant else LayerBlock())
 
     def _middle(self, layers: Layers, grid: Grid) -> LayerBlock:
         c = self.channels[-1]
@@ -148,9 +142,7 @@ class WanVAE:
 
     def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A clip of (frames, height, width) pixels to a latent."""
-        return _chunked(
-            lambda g: self._encode(layers, g), (grid[0], grid[1] // self.patch, grid[2] // self.patch), 5
-        )
+        return _chunked(lambda g: self._encode(layers, g), (grid[0], grid[1] // self.patch, grid[2] // self.patch), 5)
 
     def _decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         widths = [self.decoder_width * m for m in (self.mult[-1], *reversed(self.mult))]
@@ -159,10 +151,7 @@ class WanVAE:
         later = tuple(reversed(self.time))
         for level, (c, out) in enumerate(itertools.pairwise(widths)):
             entry = c if self.shortcuts or not level else c // 2
-            parts += [
-                self._resnet(layers, grid, entry, out),
-                self.resnets * self._resnet(layers, grid, out, out),
-            ]
+            parts += [self._resnet(layers, grid, entry, out), self.resnets * self._resnet(layers, grid, out, out)]
             if level < len(self.mult) - 1:
                 if later[level]:
                     parts.append(layers.conv(grid, out, 2 * out, (3, 1, 1)))
@@ -179,10 +168,7 @@ class WanVAE:
         widths = [self.width * m for m in (1, *self.mult)]
         parts = [layers.conv(grid, 3 * self.patch**2, widths[0])]
         for level, (c, out) in enumerate(itertools.pairwise(widths)):
-            parts += [
-                self._resnet(layers, grid, c, out),
-                (self.resnets - 1) * self._resnet(layers, grid, out, out),
-            ]
+            parts += [self._resnet(layers, grid, c, out), (self.resnets - 1) * self._resnet(layers, grid, out, out)]
             if level < len(self.mult) - 1:
                 parts.append(layers.conv(grid, out, out, (1, 3, 3), (1, 2, 2)))
                 grid = shrunk(grid, (1, 2, 2))
@@ -254,10 +240,7 @@ class CausalVAE:
             if level < len(self.channels) - 1:
                 frames = _later(grid[0], 2) if self.time[level] else grid[0]
                 grid = (frames, 2 * grid[1], 2 * grid[2])
-                parts += [
-                    layers.pointwise(size_of(grid), c, 1.25, "upsample"),
-                    layers.conv(grid, c, c, plane),
-                ]
+                parts += [layers.pointwise(size_of(grid), c, 1.25, "upsample"), layers.conv(grid, c, c, plane)]
         norm = self._steered(layers, grid, width) if self.spatial_norm else LayerBlock()
         return join(*parts, norm, _last(layers, grid, width, 3))
 
@@ -268,10 +251,7 @@ class CausalVAE:
         if self.spatial_norm:  # CogVideoX shortens time first
             later = self.time
         for level, c in enumerate(self.channels):
-            parts += [
-                self._resnet(layers, grid, width, c),
-                (self.resnets - 1) * self._resnet(layers, grid, c, c),
-            ]
+            parts += [self._resnet(layers, grid, width, c), (self.resnets - 1) * self._resnet(layers, grid, c, c)]
             width = c
             if level < len(self.channels) - 1:
                 step = 2 if later[level] else 1
@@ -282,9 +262,7 @@ class CausalVAE:
         parts += [self._middle(layers, grid, False), _last(layers, grid, width, out)]
         return join(*parts, layers.conv(grid, out, out, 1) if self.quant else LayerBlock())
 
-    def _resnet(
-        self, layers: Layers, grid: Grid, inputs: int, outputs: int, steered: bool = False
-    ) -> LayerBlock:
+    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int, steered: bool = False) -> LayerBlock:
         extra = [self._steered(layers, grid, w) for w in (inputs, outputs)] if steered else []
         return join(*extra, resnet(layers, grid, inputs, outputs))
 

@@ -80,11 +80,7 @@ class ViT:
         if self.final_norm:
             parts.append(layers.norm(n, w))
         if self.pool:
-            parts += [
-                layers.parameter(w),
-                layers.linear(1, w, w, name="q"),
-                layers.linear(n, w, 2 * w, name="kv"),
-            ]
+            parts += [layers.parameter(w), layers.linear(1, w, w, name="q"), layers.linear(n, w, 2 * w, name="kv")]
             parts += [layers.attention(1, n, self.heads, w // self.heads), layers.linear(1, w, w, name="out")]
             parts += [layers.norm(1, w), layers.mlp(1, w, self.ffn)]
         if self.classes:
@@ -94,9 +90,7 @@ class ViT:
     def _layer(self, layers: Layers, n: int, side: int) -> LayerBlock:
         w = self.width
         block = layers.encoder_layer(n, w, self.heads, self.ffn, gated=self.gated)
-        more = (2 * w if self.scaled else 0) + (
-            ((2 * side - 1) ** 2 + 3) * self.heads if self.relative else 0
-        )
+        more = (2 * w if self.scaled else 0) + (((2 * side - 1) ** 2 + 3) * self.heads if self.relative else 0)
         less = layers.parameter(-w) if not self.key_bias else LayerBlock()
         turn = layers.rotate(n, w) if self.rotary else LayerBlock()
         return join(block, turn, layers.parameter(more), less)
@@ -277,9 +271,7 @@ class SAM2:
         """A frame of `grid` pixels once all remembered frames are there, with the masks of its prompts."""
         w, cells = self.out, shrunk(grid, 16)
         masks = _masks(replace(layers, batch=float(self.prompts)), cells, w, 16)
-        more = (
-            layers.linear(1, w, w) + layers.linear(1, w, w) + layers.linear(1, w, 1)
-        )  # is an object seen at all
+        more = layers.linear(1, w, w) + layers.linear(1, w, w) + layers.linear(1, w, 1)  # is an object seen at all
         more += 3 * layers.linear(1, w, w) + layers.linear(1, w, self.memory)  # the object's own token
         # tokens and places of memory, a small convolution of masks
         stored = layers.parameter(4 * w + (self.frames + 1) * self.memory + 17)
@@ -455,9 +447,7 @@ class RTDETR:
     def _merge(self, layers: Layers, cell: Grid) -> LayerBlock:
         """Two halves, one of which passes three blocks of a wide and a narrow filter."""
         w, inner = self.width, int(self.width * self.expansion)
-        near = layers.conv_norm(cell, (inner, inner), 3, act="silu") + layers.conv_norm(
-            cell, (inner, inner), 1, act=""
-        )
+        near = layers.conv_norm(cell, (inner, inner), 3, act="silu") + layers.conv_norm(cell, (inner, inner), 1, act="")
         last = layers.conv_norm(cell, (inner, w), 1, act="silu") if inner != w else LayerBlock()
         return join(2 * layers.conv_norm(cell, (2 * w, inner), 1, act="silu"), 3 * near, last)
 
@@ -470,9 +460,7 @@ class RTDETR:
         cross = join(
             layers.linear(n, w, w, name="kv"),
             layers.linear(q, w, 3 * places, name="places"),
-            layers.pointwise(
-                q * places, w // self.heads, 5.0, "sample"
-            ),  # four neighbours each, and what comes out
+            layers.pointwise(q * places, w // self.heads, 5.0, "sample"),  # four neighbours each, and what comes out
             layers.linear(q, w, w, name="out"),
             layers.norm(q, w),
         )

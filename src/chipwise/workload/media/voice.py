@@ -48,9 +48,7 @@ class HifiGAN:
         """Sound of so many frames."""
         n, w, parts = frames, self.width, []
         if self.speaker:
-            parts += [
-                layers.linear(1, self.speaker, w >> i, name="speaker") for i in range(len(self.rates) + 1)
-            ]
+            parts += [layers.linear(1, self.speaker, w >> i, name="speaker") for i in range(len(self.rates) + 1)]
         if not self.source_values:
             parts.append(layers.conv((math.ceil(n),), self.mels, w, 7))
         if self.source_values:  # nine harmonics of every sample, and their Fourier transform
@@ -133,9 +131,7 @@ class StyleVoice:
         half = w // 2
         encode = layers.conv((math.ceil(tokens),), w, w, 5) + layers.norm(tokens, w)
         duration = 3 * (
-            self._both(layers, tokens, w + s)
-            + layers.linear(1, s, 2 * w)
-            + layers.norm(tokens, w, affine=False)
+            self._both(layers, tokens, w + s) + layers.linear(1, s, 2 * w) + layers.norm(tokens, w, affine=False)
         )
         pitch = 2 * join(
             self._voiced(layers, n, w, w),
@@ -176,18 +172,12 @@ class StyleVoice:
 
         def norm(positions: float, width: int) -> LayerBlock:
             voice = layers.linear(1, self.style, 2 * width, name="style")
-            return (
-                voice
-                + layers.norm(positions, width, "group", affine=False)
-                + layers.modulate(positions, width)
-            )
+            return voice + layers.norm(positions, width, "group", affine=False) + layers.modulate(positions, width)
 
         return join(
             norm(n, entry),
             layers.act(n, entry, "leaky"),
-            layers.pointwise(after, entry, 2.0, "upsample") + layers.parameter(4 * entry)
-            if up
-            else LayerBlock(),
+            layers.pointwise(after, entry, 2.0, "upsample") + layers.parameter(4 * entry) if up else LayerBlock(),
             layers.conv((math.ceil(after),), entry, out),
             norm(after, out),
             layers.act(after, out, "leaky"),
@@ -197,9 +187,7 @@ class StyleVoice:
         )
 
 
-def _fft_layer(
-    layers: Layers, n: float, w: int, heads: int, size: int, inner: int, kernel: int
-) -> LayerBlock:
+def _fft_layer(layers: Layers, n: float, w: int, heads: int, size: int, inner: int, kernel: int) -> LayerBlock:
     """A transformer layer whose feed-forward is two convolutions."""
     grid = (math.ceil(n),)
     return join(
@@ -305,9 +293,7 @@ class VITS:
         """Three dilated convolutions of each channel, each with a matrix after it."""
         w, grid = self.width, (math.ceil(n),)
         norm = layers.norm(n, w) + layers.act(n, w)
-        return 3 * join(
-            layers.conv(grid, w, w, 3, 1, w), norm, layers.linear(n, w, w), norm, layers.residual(n, w)
-        )
+        return 3 * join(layers.conv(grid, w, w, 3, 1, w), norm, layers.linear(n, w, w), norm, layers.residual(n, w))
 
     def _spline(self, layers: Layers, n: float) -> LayerBlock:
         """One flow of lengths: a spline of ten pieces whose 29 numbers a network says."""
@@ -329,12 +315,8 @@ class VITS:
     def _learning(self) -> int:
         """Parameters that training alone needs."""
         one, w = Layers(), self.width
-        posterior = join(
-            one.linear(1, self.bins, w), self._wave(one, 1, self.posterior), one.linear(1, w, 2 * w)
-        )
-        lengths = join(
-            one.linear(1, 1, w), self._separable(one, 1), one.linear(1, w, w), 4 * self._spline(one, 1)
-        )
+        posterior = join(one.linear(1, self.bins, w), self._wave(one, 1, self.posterior), one.linear(1, w, 2 * w))
+        lengths = join(one.linear(1, 1, w), self._separable(one, 1), one.linear(1, w, w), 4 * self._spline(one, 1))
         return posterior.parameters + lengths.parameters + 4
 
 

@@ -147,9 +147,7 @@ class WrittenNetwork:
             return partial(self._run, layers, name=word)
         found: Callable[..., LayerBlock] | None = getattr(layers, word, None)
         if found is None or word.startswith("_"):
-            raise UsageError(
-                f"{TABLE}: {self._written.name} has no layer '{word}'", "see workload/media/layers.py"
-            )
+            raise UsageError(f"{TABLE}: {self._written.name} has no layer '{word}'", "see workload/media/layers.py")
         return found
 
 
@@ -176,16 +174,8 @@ def family(name: str, row: Mapping[str, Any], shared: Mapping[str, str]) -> type
     methods = {called: partialmethod(WrittenNetwork._run, name=called) for called in blocks}
     let = {key: _parsed(text) for key, text in ({"multiple": "1"} | row.get("let", {})).items()}
     written = WrittenFamily(name, blocks, let)
-    body = {
-        **methods,
-        **values,
-        "_written": written,
-        "__annotations__": hints,
-        "__doc__": f"{name}, of {TABLE}.",
-    }
-    return dataclass(frozen=True, kw_only=True)(
-        type(name, (WrittenNetwork,), {**body, "__module__": __name__})
-    )
+    body = {**methods, **values, "_written": written, "__annotations__": hints, "__doc__": f"{name}, of {TABLE}."}
+    return dataclass(frozen=True, kw_only=True)(type(name, (WrittenNetwork,), {**body, "__module__": __name__}))
 
 
 @lru_cache(maxsize=4096)

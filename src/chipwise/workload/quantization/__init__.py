@@ -31,14 +31,10 @@ def read_precision(r: Reader, layers: Sequence[Layer]) -> tuple[Precision, tuple
     """
     base = r.text("torch_dtype", "dtype", default="bfloat16").removeprefix("torch.")
     if base not in NAMES:
-        raise UsageError(
-            f"{r.origin}: torch_dtype = {shorten(base)!r} is not read", f"one of {', '.join(NAMES)}"
-        )
+        raise UsageError(f"{r.origin}: torch_dtype = {shorten(base)!r} is not read", f"one of {', '.join(NAMES)}")
     r.skip("expert_dtype")
     config = r.table("quantization_config") or r.table("compression_config")
-    packed = r.table(
-        "quantization"
-    )  # mlx-lm writes this, and since 2025 the same under the usual key as well
+    packed = r.table("quantization")  # mlx-lm writes this, and since 2025 the same under the usual key as well
     if packed:
         config = packed if config.get("quant_method") is None else config
     if not config:

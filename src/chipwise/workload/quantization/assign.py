@@ -159,9 +159,7 @@ def _matches(pattern: re.Pattern[str] | str, name: str) -> bool:
 Chosen = Mapping[TensorClass, Scheme | None]
 
 
-def assign(
-    q: Quantisation, base: Format, layers: Sequence[Layer], r: Reader
-) -> tuple[Precision, tuple[Layer, ...]]:
+def assign(q: Quantisation, base: Format, layers: Sequence[Layer], r: Reader) -> tuple[Precision, tuple[Layer, ...]]:
     """The precision of most layers, and the layers, those that differ with a precision of their own.
 
     A class has one format per layer: where only some of its matrices are named, most decide, and that is
@@ -187,9 +185,7 @@ def assign(
 def _of_layers(q: Quantisation, layers: Sequence[Layer], r: Reader) -> tuple[Scheme | None, list[Chosen]]:
     """What the rules say of whatever they do not name, and of the classes of each layer."""
     ignored = Patterns(q.ignored, r.origin)
-    rules = tuple(
-        (Patterns(rule.targets, r.origin) if rule.targets else None, rule.scheme) for rule in q.rules
-    )
+    rules = tuple((Patterns(rule.targets, r.origin) if rule.targets else None, rule.scheme) for rule in q.rules)
     default = next((scheme for patterns, scheme in rules if patterns is None), None)
     memo: dict[tuple[int, Layer], Chosen] = {}
     chosen: list[Chosen] = []

@@ -33,15 +33,11 @@ def read_modelopt(config: Mapping[str, Any], origin: str) -> Quantisation:
     if not cache and isinstance(config.get("kv_cache_scheme"), Mapping):
         cache = "FP8"
     if cache not in CACHES:
-        raise UsageError(
-            f"{origin}: kv_cache_quant_algo = {shorten(cache)!r} is not read", "FP8, NVFP4 or INT8"
-        )
+        raise UsageError(f"{origin}: kv_cache_quant_algo = {shorten(cache)!r} is not read", "FP8, NVFP4 or INT8")
     ignored = patterns_of(config, origin, "exclude_modules", "ignore")
     algo = str(config.get("quant_algo") or "").upper()
     if algo != "MIXED_PRECISION":
-        return Quantisation(
-            (QuantRule(_scheme(algo, config.get("group_size"), origin)),), ignored, CACHES[cache]
-        )
+        return Quantisation((QuantRule(_scheme(algo, config.get("group_size"), origin)),), ignored, CACHES[cache])
     modules: dict[Scheme, list[str]] = {}
     for name, own in table_of(config, origin, "quantized_layers").items():
         scheme = _scheme(str(own.get("quant_algo", "")).upper(), own.get("group_size"), origin)
@@ -70,9 +66,7 @@ def _scheme(algo: str, group: Any, origin: str) -> Scheme:
     if algo == "W4A8_AWQ":
         return Scheme(integers(4, group or 128, origin, zero_point=False), fp8)
     if algo not in known:
-        raise UsageError(
-            f"{origin}: quant_algo = {shorten(algo)!r} is not read", f"one of {', '.join(known)}"
-        )
+        raise UsageError(f"{origin}: quant_algo = {shorten(algo)!r} is not read", f"one of {', '.join(known)}")
     return known[algo]
 
 
@@ -108,25 +102,20 @@ def _fp8(config: Config, origin: str) -> Quantisation:
 def _fbgemm(config: Config, origin: str) -> Quantisation:
     """One scale per output row and per token. transformers, FbgemmFp8Config."""
     stored = FORMATS["fp8_row"]
-    return Quantisation(
-        (QuantRule(Scheme(stored, stored)),), patterns_of(config, origin, "modules_to_not_convert")
-    )
+    return Quantisation((QuantRule(Scheme(stored, stored)),), patterns_of(config, origin, "modules_to_not_convert"))
 
 
 def _mxfp4(config: Config, origin: str) -> Quantisation:
     """gpt-oss: the experts alone; activations stay 16 bit unless a runtime narrows them."""
     return Quantisation(
-        (QuantRule(Scheme(FORMATS["mxfp4"]), ("experts",)),),
-        patterns_of(config, origin, "modules_to_not_convert"),
+        (QuantRule(Scheme(FORMATS["mxfp4"]), ("experts",)),), patterns_of(config, origin, "modules_to_not_convert")
     )
 
 
 def _awq(config: Config, origin: str) -> Quantisation:
     """transformers, AwqConfig: 16-bit scales and, with `zero_point`, offsets of the weights' width."""
     zero = bool(config.get("zero_point", True))
-    stored = integers(
-        config.get("bits", config.get("w_bit")), config.get("group_size", 128), origin, zero_point=zero
-    )
+    stored = integers(config.get("bits", config.get("w_bit")), config.get("group_size", 128), origin, zero_point=zero)
     return Quantisation((QuantRule(Scheme(stored)),), patterns_of(config, origin, "modules_to_not_convert"))
 
 
@@ -216,9 +205,7 @@ def _quark_scheme(config: Any, origin: str) -> Scheme | None:
         }
         dtype = str(spec.get("dtype"))
         if dtype not in kinds:
-            raise UsageError(
-                f"{origin}: dtype = {shorten(dtype)!r} is not read", f"one of {', '.join(kinds)}"
-            )
+            raise UsageError(f"{origin}: dtype = {shorten(dtype)!r} is not read", f"one of {', '.join(kinds)}")
         strategies = {"per_tensor": "tensor", "per_channel": "channel", "per_group": "group"}
         return {
             "type": kinds[dtype][0],
@@ -328,9 +315,7 @@ TORCHAO: Mapping[str, tuple[str, str]] = {
 
 def _int8(config: Config, origin: str) -> Quantisation:
     """EETQ: int8 per output row, multiplied in 16 bit (transformers, EetqConfig)."""
-    return Quantisation(
-        (QuantRule(Scheme(FORMATS["int8"])),), patterns_of(config, origin, "modules_to_not_convert")
-    )
+    return Quantisation((QuantRule(Scheme(FORMATS["int8"])),), patterns_of(config, origin, "modules_to_not_convert"))
 
 
 def _quanto(config: Config, origin: str) -> Quantisation:
@@ -338,9 +323,7 @@ def _quanto(config: Config, origin: str) -> Quantisation:
     known = {"int8": "int8", "float8": "fp8_row", "int4": "int4"}
     kind = str(config.get("weights"))
     if kind not in known:
-        raise UsageError(
-            f"{origin}: weights = {shorten(kind, 40)!r} is not read", f"one of {', '.join(known)}"
-        )
+        raise UsageError(f"{origin}: weights = {shorten(kind, 40)!r} is not read", f"one of {', '.join(known)}")
     return Quantisation(
         (QuantRule(Scheme(FORMATS[known[kind]])),), patterns_of(config, origin, "modules_to_not_convert")
     )
