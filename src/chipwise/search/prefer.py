@@ -33,8 +33,8 @@ LIKELY = 0.01
 """probability: a step in which chances are told apart. Exact: whole percent, as they are printed."""
 
 LIKELIER = 0.05
-"""probability: by how much less than the likeliest goes before a shorter time, at the same cost. Chosen: ends of intervals are less
-sure than that; moves which software or layout of the same machines comes first."""
+"""probability: by how much less than the likeliest goes before a shorter time, at the same cost. Chosen: ends of
+intervals are less sure than that; moves which software or layout of the same machines comes first."""
 
 
 @dataclass(frozen=True)
