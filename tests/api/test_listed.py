@@ -30,6 +30,19 @@ def test_a_runtime_that_does_not_list_the_chip(chip: str, runtime: str) -> None:
         assert other.id in str(plan.value)
 
 
+@pytest.mark.parametrize(
+    ("chip", "runtime", "own"),
+    [
+        ("tpu-v6e", "vllm", "vllm-tpu"),
+        ("tpu-v6e", "sglang", "sglang-jax"),
+        ("gaudi3", "vllm", "vllm-gaudi"),
+        ("h100", "vllm", "vllm"),
+    ],
+)
+def test_a_name_means_what_users_of_the_chip_call_by_it(chip: str, runtime: str, own: str) -> None:
+    assert cw.estimate(MODEL, chip=chip, runtime=runtime, concurrency=3).plans[0].runtime == own
+
+
 def test_on_the_command_line_a_chip_that_one_can_have_is_named(run: Run) -> None:
     for command in (("estimate", MODEL, "--chip", "maia-200"), ("plan", MODEL, "--chips", "maia-200")):
         said = run(*command, "--runtime", "mlx").refused(4)

@@ -339,8 +339,8 @@ def test_what_waits_on_the_host_is_said(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"batch": 0}, r"--batch 0: at least 1, at most 10,000,000 samples"),
-        ({"steps": 10**9}, r"--steps 1000000000: at least 1, at most 100,000 steps"),
+        ({"batch": 0}, r"--batch 0 is too few .1 to 10,000,000 samples"),
+        ({"steps": 10**9}, r"--steps 1000000000 is too many .1 to 100,000 steps"),
     ],
 )
 def test_counts_that_are_none_are_refused_with_what_is_one(given: dict[str, int], words: str) -> None:

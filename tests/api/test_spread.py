@@ -105,7 +105,7 @@ def test_rows_of_a_large_file_are_read_where_they_are_answered(
     [
         (("--workers", "2"), "--workers changes nothing here (add --on local, or --on ray)"),
         (("--address", "auto"), "--address changes nothing here"),
-        (("--on", "local", "--workers", "0"), "--workers 0: at least 1"),
+        (("--on", "local", "--workers", "0"), "--workers 0 is too few"),
         (("--on", "ray", "--workers", "2"), "--workers is of --on local"),
         (("--on", "local", "--address", "auto"), "--address is of --on ray"),
     ],

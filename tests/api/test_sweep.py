@@ -385,7 +385,7 @@ def test_progress_is_said_on_standard_error(products: Path, tmp_path: Path, run:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (("--workers", "0"), "at least 1, at most"),
+        (("--workers", "0"), "is too few"),
         (("--workers", "2", "--on", "ray"), "workers"),
         (("--address", "auto"), "add --on ray"),
     ],

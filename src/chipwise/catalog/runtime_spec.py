@@ -367,7 +367,8 @@ class Runtime(Software):
     `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
     `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
     it, None where nothing is known of that. `unfused_experts`: kernels that routed experts take of it for one of a
-    local runtime that fuses them.
+    local runtime that fuses them. `called`: what its users call it where that software does not run itself, "" where
+    they call it by its own name.
     """
 
     capability: ClassVar[str] = "serves"
@@ -393,6 +394,7 @@ class Runtime(Software):
     stores: Mapping[str, str] = field(default_factory=dict)
     service: ServiceHabits | None = None
     unfused_experts: float = 1.0
+    called: str = ""
 
     @classmethod
     def read(cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:

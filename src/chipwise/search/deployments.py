@@ -163,7 +163,8 @@ def reserved(chip: Chip, system: System | None) -> float:
 def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tuple[Runtime | None, str]:
     """The first runtime that supports every weight class of the model on a chip, or why none does.
 
-    With a runtime the text is a remark: that 16-bit numbers have to be cast to fp16, where there is no bf16.
+    With a runtime the text is a remark: that 16-bit numbers have to be cast to fp16, where there is no bf16. Where the
+    one that is `wanted` lists no such chip, that which its users call by its name there is meant.
     """
     able, why = runtimes_that(model, chip, wanted)
     return able[0] if able else (None, why)
@@ -172,7 +173,10 @@ def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tupl
 def runtimes_that(model: Model, chip: Chip, wanted: Runtime | None = None) -> tuple[list[tuple[Runtime, str]], str]:
     """Runtimes that support every weight class of the model on a chip, best default first, each with a remark; or
     why none does. Of files of llama.cpp those that are made for them, where there are any."""
-    options = (wanted,) if wanted else runtimes_for(chip)
+    options = runtimes_for(chip)
+    if wanted:
+        called = tuple(r for r in options if r.called == wanted.id and wanted.rule(chip) is None)
+        options = called or (wanted,)
     why = chip.unavailable or "no runtime is known for this chip"
     able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):

@@ -247,7 +247,8 @@ def share(text: str | None, option: str) -> float | None:
 def count_of(value: int | None, option: str, what: str, high: int = 1_000_000) -> int | None:
     """A count from 1 to `high`, None where none was given. Raises `UsageError` out of that."""
     if value is not None and not 1 <= value <= high:
-        raise UsageError(f"{option} {value}: at least 1, at most {high:,} {what}", "", field=_field(option))
+        far = "too few" if value < 1 else "too many"
+        raise UsageError(f"{option} {value} is {far}", f"1 to {high:,} {what}", field=_field(option))
     return value
 
 
