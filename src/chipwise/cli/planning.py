@@ -157,11 +157,22 @@ def plan_training(given: dict[str, Any], output: SavedOutput, *, everything: boo
 def _show(request: TrainRequest, output: SavedOutput, *, everything: bool) -> None:
     report = output.of("train", request)
     first = report.plans[0]
+    owned = bool(request.have)
     alone = about(
-        request, TrainRequest, chips=first.chip, counts=str(first.chips), layout=kept(first.layout), have=None,
-        trainer=first.stack if first.instead_of else request.trainer, confidence=None,
-        deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
-    )  # fmt: skip
+        request,
+        TrainRequest,
+        layout=kept(first.layout),
+        have=f"{first.chips}x{first.chip}" if owned else None,
+        chips=None if owned else first.chip,
+        counts=None if owned else str(first.chips),
+        trainer=first.stack if first.instead_of else request.trainer,
+        confidence=None,
+        deadline=None,
+        max_usd=None,
+        max_usd_per_h=None,
+        max_chips=None,
+        curves=False,
+    )
     command = f"{command_line('plan', alone)}{' --task train' if request.task == 'train' else ''}"
     shown = report.tables(command, everything=everything)
     if output.format == "csv":
