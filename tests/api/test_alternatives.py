@@ -83,12 +83,12 @@ def test_a_checkpoint_in_another_format_is_known_by_name(model: str, number_form
 def test_what_no_format_fits_is_tried_in_fewer_bits() -> None:
     """64 GB of 16-bit weights on two cards of 24 GB: in 8 bits they fit."""
     mine = cw.plan("Qwen/Qwen3-32B", task="local", have="2xrtx-4090", evidence="none")
-    assert mine.plans[0].precision == "q8_0"
+    assert mine.plans[0].precision == "fp8"
     assert mine.plans[0].converted
-    assert "quality not assessed" in mine.plans[0].note
-    # what runs as it is stays as it is
+    assert "keeps 98.9% of the score" in mine.plans[0].note
+    # what runs as it is runs faster in 8 bits that keep its quality
     small = cw.plan("Qwen/Qwen3-8B", task="local", have="2xrtx-4090", evidence="none")
-    assert (small.plans[0].precision, small.plans[0].converted) == ("bf16", False)
+    assert (small.plans[0].precision, small.plans[0].converted) == ("fp8", True)
 
 
 def test_a_named_format_is_kept_where_it_does_not_fit() -> None:
