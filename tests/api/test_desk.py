@@ -279,7 +279,7 @@ def test_local_walks_formats_and_contexts() -> None:
 
     assert of("rtx-4090") == "q4_k_m"
     assert of("rtx-5090") == "q6_k"
-    assert of("2xrtx-3090") == "q8_0"
+    assert of("2xrtx-3090") == "fp8"  # the weights alone, between two cards
     assert of("rtx-4090", context="24k") in ("q3_k_m", "q2_k")
     short = cw.local(have="rtx-4060-laptop", models="Qwen3-14B")
     assert short.models[0].context == 4096
