@@ -80,6 +80,7 @@ TOOLS = (
     "ray",
     "sleep",
     "docker",
+    "trtexec",
 )
 GIVEN = (
     "NODE_RANK",
