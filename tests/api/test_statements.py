@@ -122,7 +122,9 @@ def test_an_unknown_statement_is_not_judged_and_the_nearest_are_named() -> None:
 
 
 def test_a_denial_is_said() -> None:
-    assert "deny" in check_statement("TPUs are not a 4D torus").note
+    denied = check_statement("TPUs are not a 4D torus")
+    assert "opposite" in denied.note
+    assert denied.statements[0].verdict == "true"
     assert check_statement("TPUs are a 4D torus").note == ""
 
 
@@ -155,3 +157,18 @@ def test_every_face_checks_statements(run: Run) -> None:
         check_statement("  ?! ")
     with pytest.raises(UsageError, match="characters"):
         check_statement("x " * 2000)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("int4 halves quality", "misleading"),
+        ("FP8 loses no accuracy", "true with a condition"),
+        ("NVLink matters for inference", "true with a condition"),
+        ("CPUs are useless for LLM inference", "misleading"),
+    ],
+)
+def test_a_sentence_that_says_the_opposite_gets_the_opposite_verdict(text: str, verdict: str) -> None:
+    report = check_statement(text)
+    assert report.statements[0].verdict == verdict
+    assert report.statements[0].because.startswith("Known of the opposite") == bool(report.note)

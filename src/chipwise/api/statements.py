@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.requests.kinds import DIRECT, question_in
 from chipwise.api.said import Saying, said_in
-from chipwise.api.said_judged import TRAINED, judged, would_judge
+from chipwise.api.said_judged import DENIED_IS, TRAINED, judged, would_judge
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.statements import Said, Statement, load_statements, words_of
 from chipwise.catalog.system import get_system
@@ -57,15 +58,18 @@ def check_statement(text: str) -> StatementsReport:
         note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it can be judged"
         near = _nearest(text, table)
         return StatementsReport(text, (), near, f"{note}: nothing was judged", would_judge(saying))
-    turned = any(saying.denied != said_in(s.text).denied for s in made)
     found = tuple(_answered_for(s, _worked_out(s), saying) for s in made)
-    return StatementsReport(text, found, (), TURNED if turned else "")
+    return StatementsReport(text, found, (), TURNED if any(_denies(s, saying) for s in made) else "")
 
 
 def _answered_for(s: Statement, found: StatementRecord, saying: Saying) -> StatementRecord:
-    """What was found of a statement; that it is another, where a sentence that compares two chips says another ratio of
-    them or of another model."""
+    """What was found of a statement, turned round where the sentence says its opposite; that it is another, where a
+    sentence that compares two chips says another ratio of them or of another model."""
     theirs = said_in(s.text)
+    if _denies(s, saying):
+        because = f"Known of the opposite, '{s.text.rstrip('.')}': {found.verdict}. {found.because}"
+        opposite = REFUTED if HARM.search(saying.text) else DENIED_IS
+        found = replace(found, verdict=opposite.get(found.verdict, found.verdict), because=because)
     if len(saying.chips) != 2 or (saying.ratio, saying.model) == (theirs.ratio, theirs.model):
         return found
     sure = "medium" if found.confidence == "high" else found.confidence
@@ -80,7 +84,22 @@ def _read(saying: Saying, known: bool) -> StatementRecord | None:
     return read if read is not None and (more or read.verdict == "false") else None
 
 
-TURNED = "the text seems to deny what the verdict is about: read it with that in mind"
+TURNED = "the text seems to say the opposite of what is known: its verdict is turned round"
+REFUTED: Mapping[str, str] = {**DENIED_IS, "true with a condition": "misleading"}
+"""What the verdict on a statement makes of one that says its opposite in words that leave no condition (`HARM`)."""
+HARM = re.compile(r"\b(?:halv|hurt|ruin|destroy|kill|degrad|los|useless|worthless|pointless)\w*\b", re.I)
+"""Words by which a sentence denies that something works, as `not` does; two of them deny nothing."""
+
+
+def _denies(s: Statement, saying: Saying) -> bool:
+    """Whether a sentence says the opposite of a statement that it is about."""
+
+    def odd(one: Saying) -> bool:
+        return one.denied != bool(len(HARM.findall(one.text)) % 2)
+
+    return odd(saying) != odd(said_in(s.text))
+
+
 READ = "the sentence was read by its figures: is it what was meant? The commands show the same for other conditions"
 
 
