@@ -79,7 +79,7 @@ def test_nothing_is_broken_and_what_is_left_out_is_named(
 def test_the_more_room_the_more_columns(tables: dict[str, tuple[Table, ...]]) -> None:
     (plan,) = tables["plan"]
     narrow, wide, whole = (left_out(plan, width) for width in (80, 100, 300))
-    assert wide < narrow
+    assert len(wide) < len(narrow)
     assert whole == set()
     assert not wide & {"#", "plan", "$/h", "TTFT, ms", "TPOT, ms", "basis"}
 

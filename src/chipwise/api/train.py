@@ -401,6 +401,9 @@ class TrainingAsked:
         if float(transformer(loaded.graph).moe_share):
             notes += _fused(chosen.plans, run.own_chips)
         moved = {p.chips for p in chosen.plans} <= {*found.moved}  # every count has a batch of its own
+        usual = OBJECTIVES[self.ask.objective].tokens
+        if run.tokens is None and run.task == "train" and usual:
+            notes.append(f"{format_count(usual)} tokens, as published runs on pairs of texts took (--tokens)")
         notes += [*found.notes, *chosen.said]
         return _assumptions(self.ask, self.wanted, notes, moved=moved)
 

@@ -181,8 +181,10 @@ def _instead(report: LocalReport) -> str:
     r = report.models[report.instead - 1]
     what = f"{r.item} (${r.usd:,.0f}) at {_speed(r)} tokens/s in {r.precision}"
     if report.sparing:
-        return f" That is the cheapest that is enough; the fastest that the money buys: {what}."
-    return f" That is the fastest that the money buys; the cheapest that runs the same model: {what}."
+        return f" That is the cheapest that is enough; about the fastest that the money buys: {what}."
+    return (
+        f" No more than a few percent faster is to be had for the money; the cheapest that runs the same model: {what}."
+    )
 
 
 def _opens(report: LocalReport) -> str:

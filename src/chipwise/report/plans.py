@@ -408,14 +408,17 @@ def _columns(report: PlanReport) -> list[Column]:
     """What is said of each plan of this report."""
     # without a load plans are ranked by what a token costs, and each carries another load
     w = report.workload
-    per_token = report.considered > 1 and w.task == "serve" and w.rate_per_s is None and not report.owned
+    unsized = w.task in ("serve", "batch") and w.rate_per_s is None and w.tokens is None
+    per_token = report.considered > 1 and unsized and not report.owned
     left_out, hidden = _left_out(report), _hidden(report, per_token=per_token)
     kept = {report.by, *(["$/M out"] if per_token else [])}
 
     def spare(c: Column) -> int:
         if c.head in kept:
             return 0
-        return 2 if per_token and c.head == "$/h" else c.spare
+        # nobody waits for one request of a batch
+        less = ("$/h", "TTFT, ms", "TPOT, ms") if w.task == "batch" else ("$/h",)
+        return 2 if per_token and c.head in less else c.spare
 
     return [
         replace(c, head="" if c.head in hidden else c.head, spare=spare(c)) for c in PLANS if c.head not in left_out
@@ -460,7 +463,8 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     what = at(chips, hour)
     openings: tuple[str, ...] = (f"{verb}{what}" if report.considered > 1 else what,)
     if report.decision is not None:
-        openings = (*decided(report.decision, _cheapest_api(report), chips, hour), *_below_api(report))
+        what_to_do, *rest = decided(report.decision, _cheapest_api(report), chips, hour)
+        openings = (what_to_do, *_below_api(report), *rest)
     if not report.kept:
         missed = f"No plan meets {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""

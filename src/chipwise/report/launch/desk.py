@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
 from chipwise.catalog.checkpoints import published_as
@@ -27,8 +28,12 @@ def desk_commands(
     processor: bool = False,
     all_chips: int = 1,
 ) -> dict[str, str]:
-    """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
-    run on the chip, `processor`: it is no card. There are `all_chips` of them."""
+    """The command lines that start a model as a plan has it, by engine; none for one without known files, of a file of
+    the user's own that which reads it. `runtimes` run on the chip, `processor`: it is no card. There are `all_chips` of
+    them."""
+    if c.model.endswith(".gguf") and GGML in runtimes:
+        line = f"llama-server -m {shlex.quote(c.model)} -c {context}{_placed(record, processor, all_chips)}"
+        return {GGML: line + _blind(c, record)}
     own = _stored(c, record, context)
     if own or (record.converted and record.precision in CONVERTED):
         return own
