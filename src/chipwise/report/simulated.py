@@ -325,8 +325,13 @@ class SimulationReport(Answer[TimeRow]):
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def verdict(self) -> tuple[str, ...]:
-        """The slowest of a hundred requests, and how many could not be served."""
-        return (_slowest(self),)
+        """The slowest of a hundred requests, how many could not be served, and that more come than are served."""
+        s = self.simulation
+        came = s.requests / max(s.duration_s - s.drained_s, 1.0)
+        if s.in_flight < GROWN * s.requests or came <= s.requests_per_s / (1.0 - GROWN):
+            return (_slowest(self),)
+        rates = f"{format_number(came)} requests/s came, {format_number(s.requests_per_s)} were served"
+        return (_slowest(self), f"The queue grew as long as requests came ({rates}): a longer run waits longer.")
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line for each time."""
@@ -339,7 +344,7 @@ class SimulationReport(Answer[TimeRow]):
         ]
         rate = f"{rate_words(s.requests_per_s, 'requests')}"
         rate += f", {format_number(s.tokens_per_s.mid)} output tokens/s" if s.tokens_per_s else ""
-        foot.append(f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time")
+        foot.append(f"all served in {duration_words(s.duration_s)}: {rate}, a pass ran {s.busy:.0%} of the time")
         if s.in_flight:
             drained = duration_words(s.drained_s)
             foot.append(f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended")
@@ -356,6 +361,9 @@ class SimulationReport(Answer[TimeRow]):
         )
 
 
+GROWN = 0.2
+"""share: of requests that wait or run at the last arrival, and of the rate that is not served, from which a queue is
+said to grow. Chosen: loads below the limit leave a few percent; moves a sentence alone."""
 TIMES = (
     Column("time", "time"),
     Column("mean", "mean", figures.seconds, right=True),
