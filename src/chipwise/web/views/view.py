@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from chipwise import __version__
+from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.configs import INLINE
 from chipwise.catalog.snapshot import today
@@ -98,8 +99,7 @@ class View:
 
     def _usual(self, question: Any) -> bool:
         """Whether it is the question that the page opens with, which nobody asked."""
-        given = {name: query_text(value) for name, value in named(question).items()}
-        return given == dict(self.example)
+        return bool(self.example) and named(question) == named(read_request(self.verb, dict(self.example)))
 
     def rows(self, record: Any) -> Sequence[Table]:
         """What CSV holds of an answer."""
