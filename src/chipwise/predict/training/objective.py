@@ -43,8 +43,8 @@ class Objective:
 NEXT = "next-token"
 PAIRS = 1.7e11
 """tokens: of training on pairs. Source: Wang et al., 2022 (E5: 20,000 steps of 32,768 pairs of two texts of up to 128
-tokens). Confirmed: Li et al., 2023 (GTE: 50,000 steps of 16,384 such pairs, 2.1e11); moves the length of a contrastive
-run that says none."""
+tokens), as remembered, not read again. Confirmed: Li et al., 2023 (GTE: 50,000 steps of 16,384 such pairs, 2.1e11), as
+remembered; moves the length of a contrastive run that says none."""
 OBJECTIVES: Mapping[str, Objective] = {
     NEXT: Objective("before", "the next token"),
     "masked": Objective("all", "masked tokens, logits of all tokens"),
