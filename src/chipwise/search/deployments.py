@@ -173,10 +173,7 @@ def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tupl
 def runtimes_that(model: Model, chip: Chip, wanted: Runtime | None = None) -> tuple[list[tuple[Runtime, str]], str]:
     """Runtimes that support every weight class of the model on a chip, best default first, each with a remark; or
     why none does. Of files of llama.cpp those that are made for them, where there are any."""
-    options = runtimes_for(chip)
-    if wanted:
-        called = tuple(r for r in options if r.called == wanted.id and wanted.rule(chip) is None)
-        options = called or (wanted,)
+    options = _meant(chip, wanted)
     why = chip.unavailable or "no runtime is known for this chip"
     able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
@@ -192,6 +189,14 @@ def runtimes_that(model: Model, chip: Chip, wanted: Runtime | None = None) -> tu
         why += f"; {_instead(chip)}"
     found = list(able.values())
     return (_readers(found) if model.precision.name in GGUF else found), why
+
+
+def _meant(chip: Chip, wanted: Runtime | None) -> tuple[Runtime, ...]:
+    """All runtimes of a chip, or the one that is `wanted`; where that lists no such chip what its users call so there."""
+    if wanted is None:
+        return runtimes_for(chip)
+    called = tuple(r for r in runtimes_for(chip) if r.called == wanted.id)
+    return called if called and wanted.rule(chip) is None else (wanted,)
 
 
 def _readers(able: list[tuple[Runtime, str]]) -> list[tuple[Runtime, str]]:
