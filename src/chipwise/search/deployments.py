@@ -192,7 +192,7 @@ def runtimes_that(model: Model, chip: Chip, wanted: Runtime | None = None) -> tu
 
 
 def _meant(chip: Chip, wanted: Runtime | None) -> tuple[Runtime, ...]:
-    """All runtimes of a chip, or the one that is `wanted`; where that lists no such chip what its users call so there."""
+    """All runtimes of a chip, or the one that is `wanted`; where that lists no such chip what users call so there."""
     if wanted is None:
         return runtimes_for(chip)
     called = tuple(r for r in runtimes_for(chip) if r.called == wanted.id)
