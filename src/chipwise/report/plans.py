@@ -417,8 +417,9 @@ def _columns(report: PlanReport) -> list[Column]:
         if c.head in kept:
             return 0
         # nobody waits for one request of a batch
-        less = ("$/h", "TTFT, ms", "TPOT, ms") if w.task == "batch" else ("$/h",)
-        return 2 if per_token and c.head in less else c.spare
+        waits = ("TTFT, ms", "TPOT, ms") if w.task == "batch" else ()
+        less = dict.fromkeys(("$/h", "basis", *waits), 2) | {"requests/s": 1}
+        return less.get(c.head, c.spare) if per_token else c.spare
 
     return [
         replace(c, head="" if c.head in hidden else c.head, spare=spare(c)) for c in PLANS if c.head not in left_out
