@@ -66,9 +66,7 @@ def asked(file: Path) -> tuple[str, Any]:
         raise UsageError(f"{file.name}: {shorten(str(error))}", "TOML with verb and [request]") from None
     verb, request = said.get("verb", "plan"), said.get("request")
     if verb not in ASKED or not isinstance(request, dict) or set(said) - {"verb", "request"}:
-        raise UsageError(
-            f"{file.name}: no question", f"verb = one of {', '.join(ASKED)}, and a table [request]"
-        )
+        raise UsageError(f"{file.name}: no question", f"verb = one of {', '.join(ASKED)}, and a table [request]")
     found = question(verb, request)
     refuse_code(found)
     return verb, found
@@ -89,9 +87,7 @@ def answered(root: Path, file: Path, out: Path) -> tuple[Path | None, Path | Non
             elif verb == "estimate":
                 own = found.count or found.tp * found.pp * found.dp  # chips of one replica
                 alone = counted(found.chip) is None
-                save(
-                    "fit", about(found, FitRequest, chips=found.chip, count=own if alone else None), str(fits)
-                )
+                save("fit", about(found, FitRequest, chips=found.chip, count=own if alone else None), str(fits))
             save(verb, found, str(answer))
     except ChipwiseError as error:
         why = str(error)
@@ -191,9 +187,7 @@ def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
     for name in dict.fromkeys((*old, *new)):
         was, now = old.get(name, none), new.get(name, none)
         rows.append((name, was.text, now.text, now.change(was)))
-    columns = [
-        Column(head, lambda row, i=i: row[i]) for i, head in enumerate(("what", "before", "after", "change"))
-    ]
+    columns = [Column(head, lambda row, i=i: row[i]) for i, head in enumerate(("what", "before", "after", "change"))]
     out = StringIO()
     out.write(_heading(file))
     changed, report = old != new, None
@@ -214,9 +208,7 @@ def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
     return out.getvalue() + "\n", changed
 
 
-def _verdict(
-    before: tuple[Path | None, Path | None, str], after: tuple[Path | None, Path | None, str]
-) -> str:
+def _verdict(before: tuple[Path | None, Path | None, str], after: tuple[Path | None, Path | None, str]) -> str:
     """What a reviewer has to see first: that a question is not answered any more, is new, or is answered again."""
     was, now = bool(before[0]), bool(after[0])
     why = shorten(after[2], 300).replace("*", "")
