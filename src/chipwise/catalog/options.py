@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from chipwise.catalog.snapshot import PACKAGE, shipped_text
-from chipwise.errors import UsageError, check_known
+from chipwise.errors import ChipwiseError, UsageError, check_known
 from chipwise.values import dataclass
 
 TABLE = "catalog/data/launch_options.tsv"
@@ -337,18 +337,24 @@ def _read(path: str) -> bool:
 def written(tool: str, files: Iterable[Path], date: str) -> str:
     """The table with a tool's part made anew from files. Raises `UsageError` for a tool, or a package of it, that is
     not there."""
-    sources: dict[str, Any] = tomllib.loads(shipped_text(SOURCES))
-    check_known("tool", (tool,), sources)
+    sources = _rows(tool)
     packages, names = {}, []
     for file in files:
         name, version = package_of(file)
         packages[name] = texts_of(file)
         names.append(f"{name} {version}".strip())
     head = "\t".join((f"# {tool}", ", ".join(names), date))
-    rows = ("\t".join((o.name, o.type, o.default)).rstrip("\t") for o in read_options(sources[tool], packages))
+    rows = ("\t".join((o.name, o.type, o.default)).rstrip("\t") for o in read_options(sources, packages))
     parts = {p.split("\t")[0]: p.strip() for p in shipped_text(TABLE).split("\n\n") if p.strip()}
     parts[f"# {tool}"] = "\n".join((head, *rows))
     return "\n\n".join(parts[key] for key in sorted(parts)) + "\n"
+
+
+def _rows(tool: str) -> dict[str, Any]:
+    """Where options of a tool stand, by the prefix of their names. Raises `UnknownNameError`."""
+    sources: dict[str, dict[str, Any]] = tomllib.loads(shipped_text(SOURCES))
+    check_known("tool", (tool,), sources)
+    return sources[tool]
 
 
 def main(tool: str, *files: str) -> None:
@@ -356,8 +362,7 @@ def main(tool: str, *files: str) -> None:
     with TemporaryDirectory() as folder:
         given = [Path(file) for file in files]
         if not given:
-            rows = tomllib.loads(shipped_text(SOURCES))[tool].values()
-            needed = sorted({row.split()[0] for part in rows for row in part})
+            needed = sorted({row.split()[0] for part in _rows(tool).values() for row in part})
             pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "-q", "-d", folder]
             subprocess.run([*pip, *needed], check=True)
             given = sorted(Path(folder).iterdir())
@@ -369,4 +374,9 @@ def main(tool: str, *files: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) < 2:
+        sys.exit("python -m chipwise.catalog.options TOOL [FILE ...]")
+    try:
+        main(*sys.argv[1:])
+    except ChipwiseError as error:
+        sys.exit(f"{error}")

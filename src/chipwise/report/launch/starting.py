@@ -14,7 +14,6 @@ INSTALLS = {
     "vllm": "pip install vllm=={}\n",
     "vllm-tpu": "pip install vllm-tpu=={}\n",
     "sglang": 'pip install "sglang[all]=={}"\n',
-    "sglang-jax": "pip install 'sglang-jax[tpu] @ git+https://github.com/sgl-project/sglang-jax#subdirectory=python'\n",
     "trtllm": "pip install tensorrt-llm~={}\n",
 }
 ROCM = "pip install vllm=={} --extra-index-url https://wheels.vllm.ai/rocm/\n"
