@@ -29,6 +29,8 @@ from chipwise.values import dataclass
 TABLE = "catalog/data/launch_options.tsv"
 SOURCES = "catalog/data/launch_sources.toml"
 NAME = re.compile(r"(--)?[a-z][a-z0-9_]*")
+MAKES = re.compile(r"(^|\.)add_(negatable_bool_)?argument$")
+"""Calls that make an argument: those of argparse, and those of Dynamo around them, which call its name `flag_name`."""
 LITERALS = {"true": "bool", "false": "bool", "null": "any", "": "any", "~": "any"}
 PLAIN = ("bool", "int", "float", "str", "list", "dict")
 CONTAINERS = {"List": "list", "Sequence": "list", "tuple": "list", "set": "list", "Dict": "dict", "Mapping": "dict"}
@@ -78,7 +80,8 @@ def read_options(rows: Mapping[str, Iterable[str]], packages: Mapping[str, Mappi
     """The options that packages define, texts of their files by package and path: `rows` of "package path what" by the
     prefix of their names. What: a class (* for all), whose fields are options, those of its bases among `path`s too;
     with "factory:" before it, as Megatron-LM makes arguments of a class; a function or method behind "def:", whose
-    parameters are; `add_argument`, the calls of argparse; `constants`, texts that are names; or `keys` of a YAML file.
+    parameters are; `add_argument`, the calls of argparse; `constants`, texts that are names; `keys` of a YAML file; or
+    `bases`, classes alone, of which other rows speak.
 
     Raises `UsageError` for a row that finds nothing: a file was moved, or a class renamed.
     """
@@ -87,21 +90,26 @@ def read_options(rows: Mapping[str, Iterable[str]], packages: Mapping[str, Mappi
     files = {
         (package, path): _matching(packages, package, path) for given in split.values() for package, path, _ in given
     }
-    classes: dict[tuple[str, str], ast.ClassDef] = {}
-    for (package, _), texts in files.items():
-        for path, text in texts.items():
-            if path.endswith(".py"):
-                for name, node in _classes(ast.parse(text)):
-                    classes.setdefault((package, name), node)
+    classes = _by_name(files)
     for prefix, given in split.items():
         for package, path, what in given:
             made = list(_defined(package, files[package, path], what, classes))
-            if not made:
+            if not (made or (what == "bases" and files[package, path])):
                 raise UsageError(f"{package}: no options of {what} in {path}", f"correct its row in {SOURCES}")
             for option in made:
                 name = prefix + option.name
                 found.setdefault(name, ToolOption(name, option.type, option.default))
     return sorted(found.values(), key=lambda o: o.name)
+
+
+def _by_name(files: Mapping[tuple[str, str], Mapping[str, str]]) -> Classes:
+    """The classes of all files, the first of a name in each package."""
+    found: dict[tuple[str, str], ast.ClassDef] = {}
+    for (package, _), texts in files.items():
+        for path, text in texts.items():
+            for name, node in _classes(ast.parse(text)) if path.endswith(".py") else ():
+                found.setdefault((package, name), node)
+    return found
 
 
 def _matching(packages: Mapping[str, Mapping[str, str]], package: str, pattern: str) -> dict[str, str]:
@@ -122,7 +130,7 @@ def _classes(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.ClassDef
 def _defined(package: str, texts: Mapping[str, str], what: str, classes: Classes) -> Iterator[ToolOption]:
     """Options that files of a package define, one way."""
     for text in texts.values():
-        yield from _said(text, what)
+        yield from _said(package, text, what, classes)
     kind, _, name = what.rpartition(":")
     every = (n for t in texts.values() for n, _ in _classes(ast.parse(t))) if name == "*" else (name,)
     for one in every:
@@ -130,7 +138,7 @@ def _defined(package: str, texts: Mapping[str, str], what: str, classes: Classes
         yield from _made(fields) if kind else (ToolOption(n, t, d) for n, t, d, _ in fields)
 
 
-def _said(text: str, what: str) -> Iterator[ToolOption]:
+def _said(package: str, text: str, what: str, classes: Classes) -> Iterator[ToolOption]:
     """Options that a file defines outside of classes."""
     if what == "keys":
         yield from _keys(text)
@@ -138,7 +146,7 @@ def _said(text: str, what: str) -> Iterator[ToolOption]:
         words = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
         yield from (ToolOption(w, "any") for w in words if isinstance(w, str) and NAME.fullmatch(w))
     elif what == "add_argument":
-        yield from _arguments(ast.parse(text))
+        yield from _arguments(package, ast.parse(text), classes)
     elif what.startswith("def:"):
         yield from _parameters(ast.parse(text), what.removeprefix("def:"))
 
@@ -168,18 +176,44 @@ def _made(fields: Iterable[tuple[str, str, str, list[str]]]) -> Iterator[ToolOpt
             yield ToolOption(each, "flag" if kind == "bool" else kind, default)
 
 
-def _arguments(tree: ast.AST) -> Iterator[ToolOption]:
-    """The options of calls of `add_argument`, by each of their names, without a prefix that is put into them."""
+def _arguments(package: str, tree: ast.AST, classes: Classes) -> Iterator[ToolOption]:
+    """The options of calls of `add_argument`, by each of their names, without a prefix that is put into them. What a
+    call takes from a table of a class (vLLM's `get_kwargs(CLASS)["field"]`) is of the type of that field."""
+    filled = dict(_filled(package, tree, classes))
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".add_argument")):
+        if not (isinstance(node, ast.Call) and MAKES.search(ast.unparse(node.func))):
             continue
         said = {word.arg: word.value for word in node.keywords if word.arg}
-        default = _shown(said.get("default"))
-        for name in node.args:
-            parts = name.values if isinstance(name, ast.JoinedStr) else [name]
-            text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
-            if text.startswith("-"):
-                yield ToolOption(text, _argument_type(said), default)
+        own = ("flag" if "_bool_" in ast.unparse(node.func) else _argument_type(said), _shown(said.get("default")))
+        kind, default = next((filled[t] for w in node.keywords if (t := _table_of(w)) in filled), own)
+        for name in filter(None, (*node.args, said.get("flag_name"))):
+            if (text := _option_name(name)).strip("-"):
+                yield ToolOption(text, kind, default)
+
+
+def _option_name(node: ast.expr) -> str:
+    """An option's name as a call writes it; "" for what is none."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
+    return text if text.startswith("-") else ""
+
+
+def _table_of(word: ast.keyword) -> str:
+    """What a call spreads into its keywords, as it is written; "" for a keyword of its own."""
+    return "" if word.arg else ast.unparse(word.value)
+
+
+def _filled(package: str, tree: ast.AST, classes: Classes) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Types and defaults of what names in a file hold of the fields of a class, by how calls write them."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
+            continue
+        if not (ast.unparse(node.value.func).endswith("get_kwargs") and node.value.args):
+            continue
+        key = (package, ast.unparse(node.value.args[0]))
+        for name, kind, default, _ in _fields(key, classes) if key in classes else ():
+            made = "flag" if kind == "bool" else kind
+            yield f"{ast.unparse(node.targets[0])}[{name!r}]", (made, default)
 
 
 def _parameters(tree: ast.Module, name: str) -> Iterator[ToolOption]:
@@ -210,7 +244,8 @@ def _argument_type(said: Mapping[str, ast.expr]) -> str:
     choices = said.get("choices")
     if isinstance(choices, ast.List | ast.Tuple) and all(isinstance(c, ast.Constant) for c in choices.elts):
         return _literals(choices.elts)
-    kind = ast.unparse(said["type"]) if "type" in said else "any" if choices else "str"
+    given = said.get("type") or said.get("arg_type")
+    kind = ast.unparse(given) if given else "any" if choices else "str"
     kind = kind if kind in PLAIN else "any"
     return f"{kind}|flag" if "nargs" in said and ast.unparse(said["nargs"]) == "'?'" else kind
 

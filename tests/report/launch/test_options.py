@@ -50,7 +50,7 @@ def used(target: str, text: str) -> Iterator[Used]:
     plain = CHECK.sub("", HERE.sub("", text)).replace("\\\n", " ")
     for line in plain.splitlines():
         words = shlex.split(line, comments=True)
-        if words and words[0] not in ("vllm", "export", "ray", "until", "exec"):
+        if words and words[0] not in {"vllm", "export", "ray", "until", "exec"} - {target}:
             yield from given(words, target)
 
 
@@ -60,13 +60,13 @@ def given(words: list[str], target: str) -> Iterator[Used]:
     starters = {*load_tools()["torchrun"].options, *(f"--{name}" for name in OUTSIDE.get(target, ()))}
     words = words[: words.index("2>&1")] if "2>&1" in words else words
     for at, word in enumerate(words):
-        name, is_set, value = word.partition("=")
+        name, is_set, value = word.removesuffix(")").partition("=")
         if re.fullmatch(r"[a-z][\w.]*", name) and is_set:
             yield name, value
         elif word.startswith("--") and word not in starters - set(known):
             following = words[at + 1] if at + 1 < len(words) else "--"
             own = not re.match(r"--|[a-z-]+:[a-z]+$|[a-z_.]+=", following)
-            yield word, following if own else None
+            yield word.removesuffix(")"), following if own else None
 
 
 def placed(path: str, value: object, target: str) -> Iterator[Used]:
@@ -84,7 +84,7 @@ def placed(path: str, value: object, target: str) -> Iterator[Used]:
 
 
 def texts(target: str) -> Iterator[tuple[str, str]]:
-    """The scripts of every plan that a tool starts."""
+    """The scripts of every plan that a tool starts; programs are none."""
     for name in PLANS:
         spec = plan_for(name, target)
         try:
@@ -93,7 +93,7 @@ def texts(target: str) -> Iterator[tuple[str, str]]:
             continue
         if target in OWN and isinstance(spec, PipelineSpec):
             continue  # files of its other tool, which are checked as such
-        yield from ((f"{name}/{file.name}", file.text) for file in files)
+        yield from ((f"{name}/{file.name}", file.text) for file in files if not file.name.endswith(".py"))
 
 
 @pytest.mark.parametrize("target", load_options())
@@ -103,7 +103,7 @@ def test_files_use_options_that_the_package_defines(target: str) -> None:
         for option, value in used(target, text):
             found += 1
             assert option in known, f"{target} {name}: {option} is no option of {load_options()[target].packages}"
-            assert "${" in str(value) or known[option].takes(value), (
+            assert "$" in str(value) or known[option].takes(value), (
                 f"{target} {name}: {option} {value!r}, of type {known[option].type}"
             )
     assert found > 5
@@ -261,6 +261,32 @@ def test_archives_are_read_without_being_run(tmp_path: Path) -> None:
     for texts in (texts_of(wheel), texts_of(archive)):
         assert read_options({"--": ["my-pack pack/a.py A"]}, {"my-pack": texts})[0] == ToolOption("--x", "int", "1")
     assert package_of(tmp_path / "a.py") == ("a.py", "")
+
+
+def test_arguments_made_of_tables_of_classes_and_by_functions_around_argparse() -> None:
+    """As vLLM and Dynamo make them: the type is that of the field, and a name may stand in a keyword."""
+    made = """
+kwargs = get_kwargs(Cache)
+group.add_argument("--block-size", **kwargs["block_size"])
+group.add_argument("--prefix-caching", "-p", **kwargs["prefix_caching"])
+group.add_argument(f"--{name}", **kwargs["block_size"])
+add_argument(group, flag_name="--http-port", default=8000, arg_type=int)
+add_negatable_bool_argument(group, flag_name="--headless", default=False)
+"""
+    texts = {
+        "a/args.py": made,
+        "a/config.py": "class Cache:\n    block_size: int = 16\n    prefix_caching: bool = True\n",
+    }
+    found = read_options({"": ["a a/args.py add_argument", "a a/config.py bases"]}, {"a": texts})
+    assert found == [
+        ToolOption("--block-size", "int", "16"),
+        ToolOption("--headless", "flag", "False"),
+        ToolOption("--http-port", "int", "8000"),
+        ToolOption("--prefix-caching", "flag", "True"),
+        ToolOption("-p", "flag", "True"),
+    ]
+    with pytest.raises(UsageError, match="no options of bases"):
+        read_options({"": ["a a/moved.py bases"]}, {"a": texts})
 
 
 def test_a_part_is_written_anew_and_the_others_stay(tmp_path: Path) -> None:
