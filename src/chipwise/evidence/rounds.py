@@ -19,8 +19,8 @@ HOW = (
     "Somebody looked for measurements from sources that no table names; the product predicted every row at the commit "
     "that is named; only then were both laid side by side. All rows count, those kept aside too. Errors are of the "
     "figure; 80 % of measured values are meant to lie inside the interval. Rounds 2 and 3 were looked for by people "
-    "who do not work on the product. Rounds 4 and 5 were looked for by its makers; rows that they marked as doubtful "
-    "before an answer was read do not count."
+    "who do not work on the product, those since by its makers; rows that they marked as doubtful before an answer was "
+    "read, or found in a table before it was compared, do not count."
 )
 LED = 2
 """count: rounds that pages lead with. Chosen: the last one, and the one before, which may be larger."""
