@@ -12,6 +12,7 @@ from chipwise.api.infeasible import over_limits
 from chipwise.api.media_asked import Files, Sampling
 from chipwise.api.media_changes import NARROW, QUALITY
 from chipwise.api.media_choice import NetworkChoice, Question, answered_s, cautious_usd
+from chipwise.api.media_record import Doing
 from chipwise.api.media_ways import COUNTS, OFFLOADS, Way, offloads
 from chipwise.api.media_work import Place, Work, family_of
 from chipwise.api.placing import Terms
@@ -180,7 +181,7 @@ def _near(question: Question, alone: NetworkChoice) -> Refusal:
     if asked.job is not None:
         carried = asked.job.tokens / soonest_s
     else:
-        carried = max((d.each_per_s * max(most // d.work.packages - asked.spare, 0.0) for d in sure), default=0.0)
+        carried = max((_carried(d, int(most // d.work.packages) - asked.spare) for d in sure), default=0.0)
     return Refusal(chip.id, Reason.BUDGET if sure else Reason.SLO, Reach(soonest_s, 0.0, 0.0, carried))
 
 
@@ -206,6 +207,11 @@ def _no_room(question: Question, choice: NetworkChoice, shown: Pipeline) -> Infe
 def _kept(near: Way, question: Question) -> bool:
     """Whether a question has a plan on the chip of a way that keeps what it asks."""
     return question.choice([near.place.chip])[0].kept
+
+
+def _carried(d: Doing, count: int) -> float:
+    """Requests a second that so many replicas carry, which wait the less for each other the more they are."""
+    return count * replace(d, replicas=replace(d.replicas, count=count)).each_per_s if count > 0 else 0.0
 
 
 def _sooner(question: Question, near: Way) -> Iterator[str]:
