@@ -151,16 +151,17 @@ def amount(value: float, name: str) -> str:
 
 
 def duration_above(seconds: float) -> str:
-    """The next whole duration that is no shorter, as it is typed: `90s`, `3min`, `450ms`."""
-    unit, by = ("min", 60.0) if seconds > 120.0 else ("s", 1.0) if seconds > 2.0 else ("ms", 1e-3)
+    """The next whole duration that is no shorter, as it is typed: `90s`, `3min`, `450ms`, `9h`."""
+    units = (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3))
+    unit, by = next(((unit, by) for unit, by in units if seconds > 2.0 * by), units[-1])
     return f"{math.ceil(seconds / by):.0f}{unit}"
 
 
 def typed_s(seconds: float) -> float:
     """The seconds that `duration_above` stands for."""
     words = duration_above(seconds)
-    by = {"min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
-    return by * float(words.rstrip("mins"))
+    by = {"h": 3600.0, "min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
+    return by * float(words.rstrip("hmins"))
 
 
 def format_count(value: float, digits: int = 3) -> str:

@@ -75,7 +75,7 @@ def test_a_rate_takes_the_fewest_of_the_chips_that_one_has() -> None:
     assert one.price is None
     assert most.chips == 8
     with pytest.raises(
-        InfeasibleError, match=r"1x h100-sxm5-80gb with \S+ can deliver [\d.,]+ images/h, not 72,000 images/h"
+        InfeasibleError, match=r"20 images/s are out of reach within the limits: at most 0\.\d+ on h100-sxm5-80gb"
     ):
         cw.plan("sdxl", have="1xh100-sxm5-80gb", rate="20/s")
 
@@ -124,11 +124,11 @@ def test_pipelines_that_software_lists_are_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("said", "words", "not_said"),
     [
-        ({"have": "2xrtx-4090", "rate": "100000/h"}, ["2x rtx-4090", "can deliver", "rate 0."], ["e2e", "price"]),
-        ({"have": "2xrtx-4090", "day": "10,20,30"}, ["lower rates in day"], ["lower rate,", "e2e"]),
-        ({"have": "2xrtx-4090", "rate": "9/s", "e2e": "2min"}, ["a later e2e"], ["day"]),
-        ({"chips": "2xh100", "rate": "50/s"}, ["more of them in chips"], ["max_usd_per_h", "e2e"]),
-        ({"max_usd_per_h": 1.0, "rate": "50/s", "chips": "h100,l4"}, ["max_usd_per_h"], ["max_chips"]),
+        ({"have": "2xrtx-4090", "rate": "100000/h"}, ["on rtx-4090", "at most", "rate "], ["e2e", "price"]),
+        ({"have": "2xrtx-4090", "day": "10,20,30"}, ["works: have "], ["rate", "e2e"]),
+        ({"have": "2xrtx-4090", "rate": "9/s", "e2e": "2min"}, ["rate 0.", "have "], ["day"]),
+        ({"chips": "2xh100", "rate": "50/s"}, ["rate 0.", "chips "], ["max_usd_per_h", "e2e"]),
+        ({"max_usd_per_h": 1.0, "rate": "50/s", "chips": "h100,l4"}, ["max_usd_per_h"], ["max_chips", "e2e"]),
         ({"chips": "h100", "resolution": "100000"}, ["has the memory", "a smaller resolution"], ["target"]),
     ],
 )

@@ -281,7 +281,7 @@ def test_counts_of_the_market_are_those_of_chips_that_one_has() -> None:
 def test_refusals_name_limits_and_counts_that_work() -> None:
     ask = {"tokens": 1e11, "have": {"h100-sxm5-80gb": 8}}
     with pytest.raises(
-        InfeasibleError, match=r"it works with --deadline [\d.]+d, or --have 64xh100-sxm5-80gb"
+        InfeasibleError, match=r"what works: --deadline [\d.]+d, or --have 64xh100-sxm5-80gb"
     ) as refused:
         train_plan(ROW, **ask, deadline_days=5.0)
     days = float(str(refused.value).split("--deadline ")[1].split("d")[0])

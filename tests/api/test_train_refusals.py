@@ -28,7 +28,7 @@ def test_hints_do_not_contradict_each_other() -> None:
 def test_a_refusal_names_changes_with_which_the_run_fits() -> None:
     """Llama-3.1-70B in 4 bits on 48 GB, as Unsloth publishes it; Hugging Face's loss needs shorter sequences."""
     ask = {"task": "finetune", "method": "qlora", "chips": ("rtx-a6000",)}
-    with pytest.raises(InfeasibleError, match="it fits with --trainer unsloth, or --seq 1024") as raised:
+    with pytest.raises(InfeasibleError, match="what works: --trainer unsloth, --seq 1024") as raised:
         train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask, trainer="usual")
     assert "recomputation, or" not in str(raised.value)  # that was tried
     for change in ({"trainer": "unsloth"}, {"seq": 1024}):

@@ -13,13 +13,12 @@ import chipwise as cw
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError
-from chipwise.report.plans import PlanReport
 
 MODEL = "Qwen/Qwen3-32B"
 WORKS = "what works: "
 
 
-def ask(**asked: Any) -> PlanReport:
+def ask(**asked: Any) -> Any:
     question = read_request("plan", {"model": MODEL, "evidence": "none", **asked})
     assert isinstance(question, PlanRequest)
     with on_the_day():
@@ -42,7 +41,15 @@ def changed(way: str) -> dict[str, str]:
         ({"chips": "h100", "rate": "2/s", "tpot": "3ms"}, ("--tpot",)),
         ({"chips": "h100,l4", "rate": "1/s", "tpot": "3ms", "ttft": "20ms"}, ("--ttft --tpot",)),
         ({"chips": "l40s", "rate": "1/s", "e2e": "1s"}, ("--e2e",)),
-        ({"chips": "h100", "rate": "40/s", "max_usd_per_h": 4}, ("--rate",)),
+        ({"chips": "h100", "rate": "40/s", "max_usd_per_h": 4}, ("--rate", "--max-usd-per-h")),
+        ({"chips": "8xh100", "rate": "400/s"}, ("--rate", "--chips")),
+        ({"model": "flux", "have": "2xh100", "rate": "50/s"}, ("--rate", "--have")),
+        ({"model": "flux", "chips": "2xh100", "rate": "1/s"}, ("--rate", "--chips")),
+        (
+            {"model": "flux", "chips": "h100", "rate": "5/s", "max_chips": 1, "max_usd_per_h": 2},
+            ("--max-chips --max-usd-per-h",),
+        ),
+        ({"model": "resnet50", "chips": "l4", "rate": "100/s", "e2e": "1us"}, ("--e2e",)),
         ({"have": "8xh100", "task": "batch", "tokens": "10B", "deadline": "1h"}, ("--deadline",)),
     ],
 )

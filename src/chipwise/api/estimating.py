@@ -15,7 +15,7 @@ from chipwise.api.desk import machine_asked
 from chipwise.api.nearest import beside_published
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
-from chipwise.api.remedies import down
+from chipwise.api.remedies import down, works
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import kernel_era
@@ -331,7 +331,7 @@ def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:
         if carried < rate * (1.0 - 1e-6):
             what = f"{one.name}: at most {carried:.3g} requests/s are sustained, {rate:g} were asked"
             enough = math.ceil(float(engines.replicas[0]) * rate / carried * (1.0 + 1e-6))
-            raise InfeasibleError(what, f"what works: --rate {down(carried)}/s, or --replicas {enough}")
+            raise InfeasibleError(what, works([f"--rate {down(carried)}/s", f"--replicas {enough}"]))
         return
     room = float((engines.limit * engines.ranks * engines.replicas)[0])
     asked_ = one.concurrency

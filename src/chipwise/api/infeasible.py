@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -13,24 +12,16 @@ import numpy as np
 from chipwise.api.alternatives import HALF_BYTE
 from chipwise.api.candidates import CandidateFormat, Market, Space
 from chipwise.api.loaded import load_generating
-from chipwise.api.remedies import answered, down, either, steps, working
-from chipwise.catalog.preferences import preferences
+from chipwise.api.remedies import Again, L, Unmet, answered, down, missed, working, works
 from chipwise.errors import CommandText, InfeasibleError, Sentence
 from chipwise.parallel.layout import Reason
+from chipwise.report import figures
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE, Reach
-from chipwise.search.space import Limits
-from chipwise.units import duration_above, duration_words, format_number, format_seconds, typed_s
+from chipwise.units import duration_words, format_number, format_seconds
 from chipwise.workload.workload import Workload
-
-ASKS = 6  # times a change is made larger before it is given up
-LATER = 1.25  # times a target that is not kept yet, that is asked next
-TARGETS = ("ttft_s", "tpot_s")  # of the targets those that bound a load
-LOWER = 0.9  # times a rate that is not carried yet
-MORE = (2, 3, 4, 6, 8)  # times the chips that one has
-FULLER = 2.0  # times the rate that is carried: no less of a reserve makes more of it
 
 NARROW = "--precision int4"
 """The narrowest weights that all servers read."""
@@ -38,32 +29,33 @@ NARROW = "--precision int4"
 WIDE = "--precision bf16"
 """Weights that software for every chip reads."""
 
-Asked = tuple[str, Limits, Workload]
-"""A question asked again: of one chip, within limits, for a workload."""
+
+def unmet(
+    market: Market,
+    tried: Sequence[CandidateFormat],
+    refusals: Sequence[Refusal],
+    beyond: PlanRecord | None = None,
+    *,
+    timed: bool = False,
+) -> Unmet[Workload]:
+    """A question without a plan, asked again of the chips that came nearest to it (`refusals`), each in the formats
+    that were `tried`, so that it costs little; `beyond` is the cheapest plan above the limits of dollars."""
+    known = {chip.id for chip in market.chips}
+    near = [r for r in refusals if r.chip in known]
+    usd = np.inf if beyond is None else beyond.usd()
+    fewest = partial(_fewest, market, tried)
+    return Unmet(tried[0].context.workload, market.limits, near, fewest, beyond, usd, timed)
 
 
-def ways_out(
-    market: Market, tried: Sequence[CandidateFormat], refusals: Sequence[Refusal], *, timed: bool = False
-) -> list[str]:
-    """Single changes with which a question without a plan has one that keeps it: a lower rate, less of a reserve, more
-    of the chips that one has, more chips, a later target or deadline.
-
-    Each is asked of the chip that came nearest to it (`refusals`), in the formats that were `tried`, so that it costs
-    little, and weights of 4 bits of it too. `timed`: the rate is the peak of a day, which no option of its own lowers.
-    """
-    w, limits, known = tried[0].context.workload, market.limits, {chip.id for chip in market.chips}
-    near, fewest = [r for r in refusals if r.chip in known], partial(_fewest, market, tried)
-    most = max(near, key=lambda r: r.reach.requests_per_s, default=None)
-    carrying = most is not None and most.reach.requests_per_s > 0.0
-    less: list[str] = []
-    later: list[str] = []
-    if most is not None and carrying:
-        less = [*working(fewest, () if timed else _less_load(w, limits, most), _fuller(w, limits, most))]
-        later = working(fewest, _later_job(w, limits, most), *(_looser(w, limits, most, n) for n in TARGETS))
-        narrow = _narrower(tried)
-        less += [NARROW] if narrow and answered(partial(_fewest, market, [narrow]), (most.chip, limits, w)) else []
-    more = (*_more_of_mine(w, limits, near, fewest), *_more_chips(w, limits, near, fewest))
-    return [*less, *more, *working(fewest, _later(w, limits, near)), *later]
+def ways_out(question: Unmet[Workload], market: Market, tried: Sequence[CandidateFormat]) -> list[str]:
+    """Single changes with which a question without a plan has one that keeps it: a lower rate, less of a reserve,
+    weights of 4 bits, more chips, higher limits, a later target or deadline."""
+    less, most = question.less(), question.most
+    narrow = None if most is None else _narrower(tried)
+    if most is not None and narrow is not None:
+        asked = Again(most.chip, question.limits, question.load)
+        less += [NARROW] if answered(partial(_fewest, market, [narrow]), asked) else []
+    return [*less, *question.more(), *question.later()]
 
 
 def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
@@ -90,98 +82,18 @@ def wider(market: Market, tried: Sequence[CandidateFormat]) -> list[str]:
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:
     """The later targets that are kept, where no plan keeps those that were asked as surely, found by asking on the chip
     of the `likeliest`."""
-    if not any(chip.id == likeliest.chip for chip in market.chips):
-        return []
     first, further = float(likeliest.ttft_s), float(likeliest.tpot_s or 0.0)
     near = Refusal(likeliest.chip, Reason.SLO, Reach(first, further, further, likeliest.requests_per_s))
-    later = _later(tried[0].context.workload, market.limits, [near])
-    return working(partial(_fewest, market, tried), later)
+    question = unmet(market, tried, [near])
+    return working(question.fewest, question.targets())
 
 
-def _fewest(market: Market, tried: Sequence[CandidateFormat], asked: Asked) -> int | None:
+def _fewest(market: Market, tried: Sequence[CandidateFormat], asked: Again[Workload]) -> int | None:
     """The fewest chips of a plan that keeps what is asked, None where none does."""
-    name, limits, w = asked
-    chips = [chip for chip in market.chips if chip.id == name]
-    formats = [replace(one, context=replace(one.context, workload=w)) for one in tried]
-    plans = Space.over(replace(market, chips=chips, limits=limits), formats).plans()
-    return min((p.chips for p in plans if p.keeps_targets(w.confidence)), default=None)
-
-
-def _less_load(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
-    """Rates from the highest that is carried."""
-    if w.rate_per_s is not None:
-        for rate in map(down, steps(min(best.reach.requests_per_s, w.rate_per_s), LOWER, ASKS)):
-            yield f"--rate {rate}/s", (best.chip, limits, replace(w, rate_per_s=float(rate)))
-
-
-def _fuller(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
-    """Less of the reserve for bursts, where the load needs no more than `fullest`."""
-    if w.rate_per_s is None or w.rate_per_s > FULLER * best.reach.requests_per_s:
-        return
-    needed = math.ceil(100.0 * w.utilisation * w.rate_per_s / best.reach.requests_per_s + 1.0) / 100.0
-    if w.utilisation < needed <= preferences().fullest:
-        yield f"--utilisation {needed:.0%}", (best.chip, limits, replace(w, utilisation=needed))
-
-
-def _more_of_mine(
-    w: Workload, limits: Limits, near: Sequence[Refusal], fewest: Callable[[Asked], int | None]
-) -> Iterator[str]:
-    """So many of the chips that one has as carry what is asked."""
-    if limits.have and len(limits.have) == 1 and any(r.reason is Reason.BUDGET for r in near):
-        ((chip, count),) = limits.have.items()
-        asked = ((chip, replace(limits, have={chip: times * count}), w) for times in MORE)
-        found = next(filter(None, (answered(fewest, one) for one in asked)), None)
-        if found:
-            yield f"--have {found}x{chip}"
-
-
-def _more_chips(
-    w: Workload, limits: Limits, near: Sequence[Refusal], fewest: Callable[[Asked], int | None]
-) -> Iterator[str]:
-    """So many chips in all as carry what is asked."""
-    if limits.max_chips is None or len(limits.have or ()) == 1:
-        return
-    short = sorted((r for r in near if r.reason is Reason.BUDGET), key=lambda r: -r.reach.requests_per_s)
-    more = replace(limits, max_chips=None)
-    found = [n for r in short[:ASKS] if (n := answered(fewest, (r.chip, more, w)))]
-    if found:
-        yield f"--max-chips {min(found)}"
-
-
-def _later(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:
-    """The targets that are missed, as late as the nearest chip needs them, together where one does not do."""
-    best = min((r for r in near if r.reason is Reason.SLO), key=lambda r: _miss(r, w), default=None)
-    if best is None:
-        return
-    first, further = best.reach.ttft_s, best.reach.tpot_with_ttft_s
-    further = further if np.isfinite(further) else best.reach.tpot_s
-    reached = {"ttft_s": first, "tpot_s": further, "e2e_s": first + (w.output_tokens - 1.0) * further}
-    asked = {name: target for name in reached if (target := getattr(w, name)) is not None}
-    for factor in steps(LATER, LATER, ASKS):
-        later = {n: reached[n] * factor for n in asked if asked[n] < reached[n] * factor < np.inf}
-        if later:
-            words = " ".join(f"--{name.removesuffix('_s')} {duration_above(s)}" for name, s in later.items())
-            changed = replace(w, **{name: typed_s(s) for name, s in later.items()})  # type: ignore[arg-type]
-            yield words, (best.chip, limits, changed)
-
-
-def _looser(w: Workload, limits: Limits, best: Refusal, name: str) -> Iterator[tuple[str, Asked]]:
-    """One target later and later, where it is the targets that leave little of the load that is asked for."""
-    target = getattr(w, name)
-    if target is None or w.rate_per_s is None or FULLER * best.reach.requests_per_s > w.rate_per_s:
-        return
-    for later in steps(LATER * target, LATER, ASKS):
-        words = f"--{name.removesuffix('_s')} {duration_above(later)}"
-        yield words, (best.chip, limits, replace(w, **{name: typed_s(later)}))  # type: ignore[arg-type]
-
-
-def _later_job(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
-    """Deadlines from the one by which a job may be done."""
-    if w.job is not None and w.job.deadline_s is not None and w.due_per_s is not None:
-        late = max(1.0, w.due_per_s / best.reach.requests_per_s) * w.job.deadline_s
-        for hours in (math.ceil(s / 3600.0) for s in steps(late, LATER, ASKS)):
-            job = replace(w.job, deadline_s=3600.0 * hours)
-            yield f"--deadline {hours}h", (best.chip, limits, replace(w, job=job))
+    chips = [chip for chip in market.chips if chip.id == asked.chip]
+    formats = [replace(one, context=replace(one.context, workload=asked.load)) for one in tried]
+    plans = Space.over(replace(market, chips=chips, limits=asked.limits), formats).plans()
+    return min((p.chips for p in plans if p.keeps_targets(asked.load.confidence)), default=None)
 
 
 def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
@@ -197,26 +109,22 @@ def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
 
 def no_plan(
     name: str,
-    workload: Workload,
+    question: Unmet[Workload],
     rejected: Mapping[Reason, int],
     refusals: Sequence[Refusal],
     never: Sequence[RefusalRecord],
-    dearer: PlanRecord | None = None,
     ways: Sequence[str] = (),
 ) -> InfeasibleError:
-    """The error for a search without a plan: `refusals` of chips that were tried, `never` of those that could
-    not be; `dearer` is the cheapest plan above the limit of cost, `ways` are changes that work (`ways_out`)."""
+    """The error for a search without a plan: `refusals` of chips that were tried, `never` of those that could not be;
+    `ways` are changes that work (`ways_out`)."""
     reasons = {reason.value: n for reason, n in rejected.items() if reason is not Reason.OK}
-    reach = reduce(Reach.better, (r.reach for r in refusals), NOWHERE)
-    best = _finite(reach)
+    workload = question.load
+    best = _finite(reduce(Reach.better, (r.reach for r in refusals), NOWHERE))
     over, unpriced, slow = (
         [r for r in refusals if r.reason is why] for why in (Reason.BUDGET, Reason.NO_PRICE, Reason.SLO)
     )
     if rejected.get(Reason.BUDGET) or over:
-        what, hint = _beyond(workload, reach, refusals)
-        if dearer is not None and dearer.price is not None:
-            words, usd = _costs(dearer, dearer.price.mid)
-            what, best = what + words, best | usd
+        (what, hint), best = over_limits(question, "request"), best | _paid(question)
     elif unpriced:
         (what, hint), ways = _unpriced([r.chip for r in unpriced]), ()
     elif rejected.get(Reason.SLO):
@@ -224,20 +132,27 @@ def no_plan(
     else:
         why = _in_the_way(refusals, never, ways)
         return _nowhere(name, reasons, why, short=bool(rejected.get(Reason.MEMORY)))
-    works = f"what works: {either(ways)}" if ways else hint
-    return InfeasibleError(f"{name}: {what}", works, reasons=reasons, reachable=best)
+    return InfeasibleError(f"{name}: {what}", works(ways) if ways else hint, reasons=reasons, reachable=best)
+
+
+def _paid(question: Unmet[Workload]) -> dict[str, float]:
+    """The dollars of the plan that is least beyond the limits."""
+    if question.beyond is None or question.beyond.price is None:
+        return {}
+    hour = {"usd_per_h": question.beyond.price.mid}
+    return hour if question.load.job is None else hour | {"usd": question.usd}
 
 
 def _slower(slow: Sequence[Refusal], w: Workload) -> str:
     """That no chip meets the targets, and which comes nearest."""
-    near = min(slow, key=lambda r: _miss(r, w))
+    near = min(slow, key=lambda r: missed(r, w))
     return f"no plan meets the targets at any batch; nearest is {near.chip}: {_targets(near, w)}"
 
 
 def _in_the_way(refusals: Sequence[Refusal], never: Sequence[RefusalRecord], ways: Sequence[str]) -> str:
     """What was in the way of the first chip, and what works all the same."""
     why = [*(r.detail for r in never), *(r.reason.value for r in refusals), "no chips were given"][0]
-    return f"{why}; what works: {either(ways)}" if ways else why
+    return f"{why}; {works(ways)}" if ways else why
 
 
 def _nowhere(name: str, reasons: Mapping[str, int], why: str, *, short: bool) -> InfeasibleError:
@@ -246,16 +161,6 @@ def _nowhere(name: str, reasons: Mapping[str, int], why: str, *, short: bool) ->
         seen = Sentence(CommandText(f"fit {shlex.quote(name)}", "shows what would"))
         return InfeasibleError(f"{name} does not fit on what was asked", seen, reasons=reasons, see="fit")
     return InfeasibleError(f"{name}: no plan", why, reasons=reasons)
-
-
-def _costs(dearer: PlanRecord, usd_per_h: float) -> tuple[str, dict[str, float]]:
-    """What the cheapest plan above the limit of cost is, and its dollars."""
-    words = f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "
-    words += f"${format_number(usd_per_h)}/h"
-    if dearer.job is None:
-        return words, {"usd_per_h": usd_per_h}
-    usd = dearer.usd()
-    return f"{words}, ${format_number(usd)} in total", {"usd_per_h": usd_per_h, "usd": usd}
 
 
 def _unpriced(chips: Sequence[str]) -> tuple[str, str]:
@@ -271,29 +176,37 @@ def _finite(reach: Reach) -> dict[str, float]:
     return {name: s for name in names if np.isfinite(s := getattr(reach, name)) and s > 0}
 
 
-def _beyond(w: Workload, reach: Reach, refusals: Sequence[Refusal]) -> tuple[str, str]:
-    """What the limits of chips, cost or power leave, and which of them to raise."""
-    first, carried = max(refusals, key=lambda r: r.reach.requests_per_s, default=None), reach.requests_per_s
-    if first is not None and w.rate_per_s is not None and carried > 0:
-        what = f"{format_number(w.rate_per_s)} requests/s are out of reach within the limits: at most {down(carried)} "
-        what += f"on {first.chip}, at {w.utilisation:.0%} of its limit and with {w.confidence:.0%} probability"
-        return what, "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
-    if first is not None and w.job and w.job.deadline_s and w.due_per_s and 0 < carried < w.due_per_s:
-        soonest = duration_words(w.due_per_s * w.job.deadline_s / carried)
+def over_limits(question: Unmet[L], unit: str) -> tuple[str, str]:
+    """What the limits of chips, cost or power leave of a load of requests for a `unit` each, with the plan that is
+    least beyond them, and which of them to raise."""
+    load, first = question.load, question.most
+    carried, rate, job = 0.0 if first is None else first.reach.requests_per_s, load.rate_per_s, load.job
+    raised = "raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
+    if first is not None and rate is not None:
+        by, time = figures.per(rate)
+        what = f"{format_number(by * rate)} {unit}s/{time} are out of reach within the limits: at most "
+        what += f"{down(by * carried)} on {first.chip}, at {load.utilisation:.0%} of its limit and with "
+        what, hint = f"{what}{load.confidence:.0%} probability", f"lower --rate, {raised}"
+    elif first is not None and job and job.deadline_s and load.due_per_s and carried < load.due_per_s:
+        soonest = duration_words(load.due_per_s * job.deadline_s / carried)
         what = f"within the limits the job takes {soonest} at best, on {first.chip}"
-        return what, "allow a later --deadline, raise --max-chips, or add chips to --have"
-    if w.job is not None:
+        hint = "allow a later --deadline, raise --max-chips, or add chips to --have"
+    elif job is not None:
         what = "no plan does the job within the limits of chips or cost"
-        return what, "raise --max-usd or --max-chips, or allow a later --deadline"
-    what = "no plan within the limits of chips, cost or power"
-    return what, "raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
+        hint = "raise --max-usd or --max-chips, or allow a later --deadline"
+    else:
+        what, hint = "no plan within the limits of chips, cost or power", raised
+    return what + _beyond(question), hint
 
 
-def _miss(refusal: Refusal, w: Workload) -> float:
-    """By what factor the worst target is missed for itself."""
-    reach = refusal.reach
-    whole = reach.ttft_s + (w.output_tokens - 1.0) * reach.tpot_s
-    return max(reach.ttft_s / (w.ttft_s or np.inf), reach.tpot_s / (w.tpot_s or np.inf), whole / (w.e2e_s or np.inf))
+def _beyond(question: Unmet[L]) -> str:
+    """What the plan is that is least beyond the limits, with its dollars."""
+    p = question.beyond
+    if p is None:
+        return ""
+    hour = "" if p.price is None else f" at ${format_number(p.price.mid)}/h"
+    total = f", ${format_number(question.usd)} in total" if np.isfinite(question.usd) and question.load.job else ""
+    return f"; the cheapest plan beyond them is {p.machines}{hour}{total}"
 
 
 def _targets(refusal: Refusal, w: Workload) -> str:

@@ -23,7 +23,7 @@ from chipwise.api.media_work import Place
 from chipwise.api.placing import Terms
 from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
-from chipwise.api.remedies import down, either, working
+from chipwise.api.remedies import down, working, works
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import memory_words, recalled_words
 from chipwise.catalog.configs import find_config, known_names, named_config
@@ -223,7 +223,7 @@ class MachineAsked:
         least = f"{refused[-1].chip}: {refused[-1].detail}" if refused else "no model has this use"
         return InfeasibleError(
             f"{self.machine.name} runs none of {len(refused)} models so",
-            f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
+            f"{least}; {works(ways)}" if ways else f"{least}; without --have machines are named",
         )
 
     def record(self, found: ModelsFound, chosen: Preferred[LocalRecord]) -> LocalReport:

@@ -17,7 +17,7 @@ from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
-from chipwise.api.media_infeasible import host_too_small, no_plan, roomier, short_plans
+from chipwise.api.media_infeasible import PLAUSIBLE, host_too_small, no_plan, roomier, short_plans
 from chipwise.api.media_record import Doing, Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_day, over_log, overload_words, unseen, words_of
 from chipwise.api.media_ways import held, priced, runs
@@ -45,8 +45,6 @@ from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import Task, Workload
-
-PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
 
 
 def answer(

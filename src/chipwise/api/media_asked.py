@@ -74,6 +74,12 @@ class Sampling:
         """The same samples at full load, without a target."""
         return replace(self, latency_s=None, rate_per_s=None, percentile=None, job=None, spare=0, curve=None)
 
+    @property
+    def due_per_s(self) -> float | None:
+        """Samples per second that finish its job by the deadline, None where nothing is due."""
+        job = self.job
+        return None if job is None or job.deadline_s is None else job.tokens / job.deadline_s
+
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and
         `UnknownNameError`."""

@@ -6,24 +6,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
+from chipwise.api.infeasible import over_limits
 from chipwise.api.media_asked import Files, Sampling
 from chipwise.api.media_changes import NARROW, QUALITY
-from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
-from chipwise.api.media_record import too_late
+from chipwise.api.media_choice import NetworkChoice, Question, answered_s, cautious_usd
+from chipwise.api.media_record import Doing
 from chipwise.api.media_ways import COUNTS, OFFLOADS, Way, offloads
 from chipwise.api.media_work import Place, Work, family_of
 from chipwise.api.placing import Terms
-from chipwise.api.remedies import answered, down, either, most, steps, up, working
+from chipwise.api.remedies import Again, Unmet, answered, either, most, working, works
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import InfeasibleError
+from chipwise.parallel.layout import Reason
 from chipwise.report import figures
 from chipwise.report.media import MediaPlan, noticed
+from chipwise.search.choose import Refusal
 from chipwise.search.deployments import HOST_SHARE
-from chipwise.search.space import Limits
-from chipwise.units import duration_above, format_bytes, format_number, format_seconds, typed_s
+from chipwise.search.reach import Reach
+from chipwise.units import duration_words, format_bytes, format_seconds
 from chipwise.workload.media.assemble import TEXT, entry, names
 from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
@@ -31,12 +34,14 @@ from chipwise.workload.pipeline import Pipeline
 SAME = ("text", "denoiser", "vae", "frames", "image")  # of one distilled to fewer steps
 SIZE = ("width", "height")
 """Its own size, where none was asked for."""
-ASKS = 5  # times a limit is made later, and larger chips that are tried
-HALVED = 12  # times that a rate is halved, after which none lower is looked for
-PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
-LATER = 1.1  # times a limit that does not work yet, that is asked next
+LARGER = 5  # chips with more memory that are tried
 AGAIN = "recompute"  # setting: what a training step runs again
 FEWEST = 8  # part of the steps, below which nobody generates
+
+
+PLAUSIBLE = 100_000
+"""count: chips of a kind, of which a plan takes no more. Source: the largest clusters of 2025 count 100,000 to 200,000
+(xAI Colossus)."""
 
 
 def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
@@ -113,35 +118,71 @@ def short_plans(choice: NetworkChoice) -> list[MediaPlan]:
 
 
 def no_plan(question: Question, choice: NetworkChoice, shown: Pipeline) -> InfeasibleError:
-    """Why no chip has a plan (its limits, the targets, or memory), and what works."""
-    asked, limits = question.asked, question.limits
-    near, surest = choice.nearest(), choice.soonest()
-    if near is not None and limits.have:
-        return _too_few(question, shown, near)
-    if near is not None:
-        p = near.plan()
-        what = f"no plan within the limits, the nearest is {p.chip}, which {taken(p, asked)}"
-        ways = [*_limits(asked, limits, near), *_less(question, near)]
-        return InfeasibleError(f"{shown.name}: {what}", either([*ways, *_targets(asked)]))
-    if surest is None:
+    """Why no chip has a plan (memory, its limits, or the targets), and what works."""
+    name, asked = shown.name, question.asked
+    if not choice.ways:
         return _no_room(question, choice, shown)
-    p = surest.plan()
-    if asked.job is not None:
-        what, hint = too_late(shown.name, p, asked)
-        return InfeasibleError(what, hint, reasons={"SLO": 1})
-    if asked.latency_s is None:
-        return InfeasibleError(f"{shown.name}: no chip keeps the target", either(_targets(asked)))
-    waits = "" if not noticed(p) else f" after waiting {format_seconds(p.wait_s or 0.0)}"
+    beyond, unmet = choice.nearest(), _unmet(question, choice)
+    if beyond is not None:
+        what, hint = over_limits(unmet, shown.unit)
+        narrow = working(partial(_kept, beyond), _narrower(question, beyond))
+        ways, reason = [*unmet.less(), *narrow, *unmet.more(), *unmet.later()], "BUDGET"
+        return InfeasibleError(f"{name}: {what}", works(ways) if ways else hint, reasons={reason: 1})
+    surest = choice.soonest()
+    assert surest is not None  # there is a way
+    ways = [*unmet.more(), *unmet.later(), *_sooner(question, surest)]
+    what, hint = _too_late(surest.plan(), asked), "a later target, or more --chips"
+    return InfeasibleError(f"{name}: {what}", works(ways) if ways else hint, reasons={"SLO": 1})
+
+
+def _too_late(p: MediaPlan, asked: Sampling) -> str:
+    """That no chip keeps the target or the deadline, and how near the way comes that is done first."""
+    due_s = asked.latency_s if asked.job is None else asked.job.deadline_s
+    if due_s is None:
+        return "no chip keeps the target"
     chance = p.chance or 0.0
     surely = f" with {chance:.0%} probability" if chance >= NEVER else ""
-    within = f"{'within' if surely else 'never within'} {format_seconds(asked.latency_s)}{surely}"
-    return InfeasibleError(
-        f"{shown.name}: no chip keeps the target, the nearest is {p.chips:,}x {p.chip} with "
-        f"{p.runtime}, where a request takes {figures.seconds(p.latency_s)}{waits}: {within}, "
-        f"{asked.confidence:.0%} asked",
-        either([*_sooner(question, surest), "a lower --confidence"]),
-        reasons={"SLO": 1},
-    )
+    limit = format_seconds(due_s) if asked.job is None else duration_words(due_s)
+    within = f"{'within' if surely else 'never within'} {limit}{surely}, {asked.confidence:.0%} asked"
+    if p.job is not None:
+        done = duration_words(3600.0 * p.job.hours.mid)
+        what = f"no chip keeps the deadline of {limit}, the nearest is {p.machines}"
+        return f"{what}, which is done in {done}: {within}"
+    waits = "" if not noticed(p) else f" after waiting {format_seconds(p.wait_s or 0.0)}"
+    takes = f"where a request takes {figures.seconds(p.latency_s)}{waits}"
+    return f"no chip keeps the target, the nearest is {p.machines} with {p.runtime}, {takes}: {within}"
+
+
+def _unmet(question: Question, choice: NetworkChoice) -> Unmet[Sampling]:
+    """The question as it is asked again of the chips that were tried."""
+    asked, limits, beyond = question.asked, question.limits, choice.nearest()
+    chips = {one.chip.id: one.chip for one in choice.tried}
+
+    def fewest(again: Again[Sampling]) -> int | None:
+        changed = replace(question, asked=again.load, limits=again.limits)
+        found, _ = changed.choice([chips[again.chip]])
+        return found.best_by()[0].doing.chips if found.kept else None
+
+    near = [_near(question, replace(choice, tried=(one,))) for one in choice.tried if one.ways]
+    plan = None if beyond is None else beyond.plan()
+    usd = math.inf if beyond is None or plan is None or plan.price is None else cautious_usd(beyond, plan.price.mid)
+    return Unmet(asked, limits, near, fewest, plan, usd, asked.curve is not None)
+
+
+def _near(question: Question, alone: NetworkChoice) -> Refusal:
+    """What is in reach on one chip, and what stands in the way: within the limits so many requests a second, or the
+    job as soon as anything does it."""
+    asked, chip, limits = question.asked, alone.tried[0].chip, question.limits
+    basis = question.terms.basis(chip.id)
+    affordable = limits.max_usd_per_h is None or basis is not None
+    most = min(limits.paid({chip.id: basis}).chips(chip.id), PLAUSIBLE) if affordable else 0.0
+    sure = [way.doing for way, kept in zip(alone.ways, alone.sure, strict=True) if kept]
+    soonest_s = min(map(answered_s, alone.ways))
+    if asked.job is not None:
+        carried = asked.job.tokens / soonest_s
+    else:
+        carried = max((_carried(d, int(most // d.work.packages) - asked.spare) for d in sure), default=0.0)
+    return Refusal(chip.id, Reason.BUDGET if sure else Reason.SLO, Reach(soonest_s, 0.0, 0.0, carried))
 
 
 NEVER = 0.005
@@ -158,28 +199,9 @@ def _no_room(question: Question, choice: NetworkChoice, shown: Pipeline) -> Infe
         d = hosted[0].doing
         return host_too_small(choice.tried[0].chip.id, d.waiting_bytes, d.work.host_capacity_bytes)
     sizes = [f"a smaller --{name}" for name in ("batch", "resolution", "frames") if getattr(asked, name)]
-    said = [*_smaller(question, choice), *sizes, "other chips", "a narrower --precision"]
-    return InfeasibleError(f"{shown.name}: no chip has the memory", either(said), reasons={"MEMORY": 1})
-
-
-def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
-    """Chips that one has are too few: what they carry, how many it takes, and what else they could be asked."""
-    asked, p = question.asked, near.plan()
-    takes = f"{p.chips:,}x {p.chip} with {p.runtime}"
-    chips = [question.terms.chip(name) for name in question.limits.have]
-    free = replace(asked, rate_per_s=None, curve=None, spare=0)
-    choice, _ = replace(question, asked=free, owned=True).choice(chips)
-    ways = choice.best_by()
-    if asked.rate_per_s is None or not ways:
-        return InfeasibleError(f"{shown.name}: it takes {takes}, more than there are", either(_targets(asked)))
-    plans = [way.plan() for way in ways]
-    kinds = ", ".join(f"{p.chips:,}x {p.chip} with {p.runtime}" for p in plans)
-    every = sum(p.samples_per_s.mid for p in plans)
-    by, time = figures.per(min(every, asked.rate_per_s))
-    carried, wanted = (f"{format_number(r * by)} {shown.unit}s/{time}" for r in (every, asked.rate_per_s))
-    hint = either([*_less(question, near), *_targets(asked), "more chips"])
-    what = f"{kinds} can deliver {carried}, not {wanted}: that takes {takes}"
-    return InfeasibleError(f"{shown.name}: {what}", hint)
+    ways = [*_smaller(question, choice)]
+    hint = works(ways) if ways else either([*sizes, "other chips", "a narrower --precision"])
+    return InfeasibleError(f"{shown.name}: no chip has the memory", hint, reasons={"MEMORY": 1})
 
 
 def _kept(near: Way, question: Question) -> bool:
@@ -187,17 +209,19 @@ def _kept(near: Way, question: Question) -> bool:
     return question.choice([near.place.chip])[0].kept
 
 
+def _carried(d: Doing, count: int) -> float:
+    """Requests a second that so many replicas carry, which wait the less for each other the more they are."""
+    return count * replace(d, replicas=replace(d.replicas, count=count)).each_per_s if count > 0 else 0.0
+
+
 def _sooner(question: Question, near: Way) -> Iterator[str]:
-    """Changes of a question whose limit is missed, that were tried on the chip which comes nearest."""
+    """What takes less time, and was tried on the chip which comes nearest: fewer steps, a network of fewer, a narrower
+    format."""
     kept, changed = partial(_kept, near), partial(_asking, question)
-    late = near.doing.speed.latency.mid * near.doing.speed.within(question.asked.confidence)
-    later = steps(late, LATER, ASKS)
-    yield from working(kept, ((f"--e2e {duration_above(s)}", changed(latency_s=typed_s(s))) for s in later))
     all_ = int(near.doing.work.pipeline.settings.get("steps", 0.0))
     fewer = most(max(all_ // FEWEST, 1), all_, lambda n: bool(answered(kept, changed(steps=n))))
     yield from [] if fewer is None else [f"--steps {fewer} ({QUALITY})"]
-    yield from working(kept, _distilled(question))
-    yield from working(kept, _narrower(question, near))
+    yield from working(kept, _distilled(question), _narrower(question, near))
 
 
 def _distilled(question: Question) -> Iterator[tuple[str, Question]]:
@@ -234,22 +258,6 @@ def _narrower(question: Question, near: Way) -> Iterator[tuple[str, Question]]:
         yield f"--precision {narrow} ({QUALITY})", replace(question, terms=terms)
 
 
-def _less(question: Question, near: Way) -> Iterator[str]:
-    """Less of what was asked, that was tried on the chip which comes nearest: a lower rate, a narrower format."""
-    kept, rate = partial(_kept, near), question.asked.rate_per_s
-    if rate is not None and question.asked.curve is None:
-
-        @cache
-        def carried(parts: int) -> bool:
-            return bool(answered(kept, _asking(question, rate_per_s=rate * parts / PARTS)))
-
-        low = next((n for i in range(1, HALVED) if carried(n := PARTS >> i)), 0)
-        by, time = figures.per(rate)
-        if low and (parts := most(low, 2 * low, carried)):
-            yield f"--rate {down(rate * parts / PARTS * by)}/{time}"
-    yield from working(kept, _narrower(question, near))
-
-
 def _smaller(question: Question, choice: NetworkChoice) -> Iterator[str]:
     """What has room: a smaller batch, the smallest chip for rent that holds it."""
     asked, first = question.asked, choice.tried[0].chip
@@ -264,46 +272,9 @@ def _smaller(question: Question, choice: NetworkChoice) -> Iterator[str]:
     if not question.limits.have:
         room = max(_bytes(one.chip) for one in choice.tried)
         priced = (c for c in load_chips().values() if _bytes(c) > room and question.terms.basis(c.id))
-        larger = sorted(priced, key=_bytes)[:ASKS]
+        larger = sorted(priced, key=_bytes)[:LARGER]
         yield from working(fits, ((f"--chips {chip.id}", (asked, chip)) for chip in larger))
 
 
 def _bytes(chip: Chip) -> float:
     return chip.memory.label_bytes or 0.0
-
-
-def _usd(usd: float | None) -> str:
-    return "(no price is known)" if usd is None or not math.isfinite(usd) else up(usd)
-
-
-def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
-    """The limits that the nearest plan breaks, as it would keep them together."""
-    p, chip = near.plan(), near.place.chip.id
-    usd = None if p.price is None else p.price.mid
-    total = None if asked.job is None or usd is None else cautious_usd(near, usd)
-    broken = {
-        f"--max-chips {p.chips}": limits.max_chips is not None and p.chips > limits.max_chips,
-        f"--max-usd-per-h {_usd(usd)}": limits.max_usd_per_h is not None
-        and (usd is None or usd > limits.max_usd_per_h),
-        "a higher --max-watts": bool(limits.fed) and p.chips > limits.fed.get(chip, 0),
-        f"more of them in --chips, as in {p.chips}x{chip}": p.chips > limits.at_most.get(chip, math.inf),
-        f"chips named by --chips, as in {chip}": chip in limits.few and p.chips > Limits(few=limits.few).chips(chip),
-        f"--max-usd {_usd(total)}": asked.job is not None
-        and asked.job.max_usd is not None
-        and (total is None or total > asked.job.max_usd),
-    }
-    words = [words for words, holds in broken.items() if holds]
-    return [" with ".join(words)] if words else []
-
-
-def _targets(asked: Sampling) -> list[str]:
-    """The targets that were said, as what else could be."""
-    sure = asked.latency_s is not None or (asked.job is not None and (asked.job.deadline_s or asked.job.max_usd))
-    said = {
-        "lower rates in --day": asked.curve,
-        "a later --e2e": asked.latency_s,
-        "a later --deadline": asked.job and asked.job.deadline_s,
-        "a lower --confidence": sure,
-        "fewer --spare": asked.spare,
-    }
-    return [words for words, given in said.items() if given]

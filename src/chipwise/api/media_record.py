@@ -20,7 +20,7 @@ from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.cost.cost import Cost
 from chipwise.evidence.axes import Levels, chip_axes
 from chipwise.evidence.discrepancy import Scatter, spread_of
-from chipwise.evidence.judge import Basis, Estimate, Nearness, chance, judge, within
+from chipwise.evidence.judge import Basis, Estimate, Nearness, chance, judge
 from chipwise.evidence.tiers import network_tier
 from chipwise.parallel.memory import MemoryAccount, Verdict
 from chipwise.predict.fleet import Day, over_day, replicas_for
@@ -32,7 +32,7 @@ from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord, figure
 from chipwise.report.simulated import FollowingRecord, PeakRecord
-from chipwise.units import Array, duration_above, duration_words, format_seconds
+from chipwise.units import Array, format_seconds
 from chipwise.values import dataclass
 from chipwise.workload.workload import Task
 
@@ -330,21 +330,6 @@ def load_kept(asked: Sampling, speed: Speed, batch: int, copies: int, confidence
     slower = speed.within(confidence)
     limit = float("inf") if asked.latency_s is None else asked.latency_s
     return load_within(limit, speed.full.mid * slower, batch, copies, asked.percentile) / slower
-
-
-def too_late(name: str, soonest: MediaPlan, asked: Sampling) -> tuple[str, str]:
-    """What is said of a deadline that no plan keeps, and what helps; `soonest` is the way that is done first."""
-    hours = None if soonest.job is None else soonest.job.hours
-    due_s = None if asked.job is None else asked.job.deadline_s
-    if hours is None or due_s is None or soonest.chance is None:
-        return f"{name}: no chip keeps the target", "more --chips, or a narrower --precision"
-    sure_s = 3600.0 * within(asked.confidence, hours.mid, hours.low, hours.high)
-    return (
-        f"{name}: no chip keeps the deadline of {duration_words(due_s)}, the nearest is "
-        f"{soonest.chips}x {soonest.chip}, which is done in {duration_words(3600.0 * hours.mid)}: "
-        f"by then with {soonest.chance:.0%} probability, {asked.confidence:.0%} asked",
-        f"--deadline {duration_above(sure_s)}, fewer --steps, or a lower --confidence",
-    )
 
 
 def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:

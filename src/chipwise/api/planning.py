@@ -18,11 +18,11 @@ from chipwise.api.context import Context
 from chipwise.api.deciding import apis, decision
 from chipwise.api.desk import assembled, machine_record, token_s
 from chipwise.api.estimating import AskedLoad, asked
-from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out, wider
+from chipwise.api.infeasible import kept_with, no_plan, refusal_record, unmet, ways_out, wider
 from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import Given, Terms
-from chipwise.api.remedies import up
+from chipwise.api.remedies import Unmet
 from chipwise.api.scaling import start_up_s
 from chipwise.api.scaling_day import DayHeld, over_a_day
 from chipwise.calibrate.parameters import Parameters
@@ -248,15 +248,15 @@ class PlansAsked:
 
     def refusal(self, found: PlansFound) -> InfeasibleError:
         """Why nothing is left, with what would be within a larger budget, and what works."""
-        space, workload = found.space, self.workload
-        short, ways = list(space.refusals.values()), self._ways(space)
-        name = self.context.found.graph.model.name
-        return no_plan(name, workload, space.rejected, short, space.never, self._dearer(space), ways)
+        space, name = found.space, self.context.found.graph.model.name
+        question = self._unmet(space)
+        short, ways = list(space.refusals.values()), self._ways(space, question)
+        return no_plan(name, question, space.rejected, short, space.never, ways)
 
-    def _paying(self, space: Space) -> list[str]:
-        """The limit of dollars per hour with which there is a plan."""
-        dearer = None if self.market.limits.max_usd_per_h is None else self._dearer(space)
-        return [f"--max-usd-per-h {up(dearer.price.mid)}"] if dearer and dearer.price else []
+    def _unmet(self, space: Space) -> Unmet[Workload]:
+        """The question as it is asked again of the chips that came nearest."""
+        short, timed = list(space.refusals.values()), self.curve is not None
+        return unmet(self.market, space.formats, short, self._dearer(space), timed=timed)
 
     def _dearer(self, space: Space) -> PlanRecord | None:
         """The cheapest plan above a limit of dollars; None without such a limit."""
@@ -268,12 +268,11 @@ class PlansAsked:
         priced = [p for p in Space.over(unlimited, free).plans() if p.price]
         return min(priced, key=PlanRecord.usd, default=None)
 
-    def _ways(self, space: Space) -> list[str]:
+    def _ways(self, space: Space, question: Unmet[Workload]) -> list[str]:
         """Changes with which a question without a plan has one, and an API within the limits."""
-        short = list(space.refusals.values())
-        if space.never and not short:
+        if space.never and not space.refusals:
             return [*wider(self.market, space.formats), *self._called()]
-        return [*ways_out(self.market, space.formats, short, timed=self.curve is not None), *self._called()]
+        return [*ways_out(question, self.market, space.formats), *self._called()]
 
     def _called(self) -> list[str]:
         """The cheapest API of the model, where it carries the load for no more than the limit of dollars per hour."""
@@ -352,7 +351,7 @@ class PlansAsked:
         if surer or first.peak:
             return surer, ()
         if found.firm is not None and not before:
-            return None, (*self._paying(found.firm), *self._ways(found.firm))
+            return None, tuple(self._ways(found.firm, self._unmet(found.firm)))
         nearest = before[0] if before else first
         return None, tuple(kept_with(self.market, (found.firm or found.space).formats, nearest))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.answering import Preferred
 from chipwise.api.loaded import Loaded, find_chip, load
-from chipwise.api.remedies import working
+from chipwise.api.remedies import working, works
 from chipwise.api.train_counts import LARGE, batch_for, counts_to_try, grown_batch, next_count, with_filled
 from chipwise.api.train_course import Wanted, running_of
 from chipwise.api.train_infeasible import (
@@ -774,7 +774,7 @@ def _remedies(q: TrainingAsked, every: Sequence[TrainPlanRecord], refused: Seque
     else:
         return ""
     named = working(_kept, *ways)
-    return f"; {'it works' if every else 'it fits'} with {', or '.join(named)}" if named else ""
+    return f"; {works(named)}" if named else ""
 
 
 def _kept(run: Training) -> bool:
