@@ -45,13 +45,13 @@ def test_a_layer_without_its_product() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"M": "0"}, "M must be"),
-        ({"N": "-3"}, "N must be"),
-        ({"K": "2.5"}, "K must be"),
-        ({"K": "nan"}, "K must be"),
-        ({"M": "1e99"}, "M must be"),
+        ({"M": "0"}, "M = 0 is out"),
+        ({"N": "-3"}, "N = -3 is out"),
+        ({"K": "2.5"}, "K = 2.5 has decimals"),
+        ({"K": "nan"}, "K = nan is out"),
+        ({"M": "1e99"}, "is out of range"),
         ({"M": "many"}, "'many'"),
-        ({"array_rows": ""}, "array_rows must be"),
+        ({"array_rows": ""}, "array_rows cannot be read"),
         ({"M": ""}, "neither M, N, K"),
     ],
 )

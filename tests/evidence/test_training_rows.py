@@ -122,7 +122,7 @@ def test_a_benchmark_is_asked_over_the_tokens_to_its_target() -> None:
         ({"model": "mystery", "layers": "", "hidden": ""}, "no dimensions"),
         ({"chips_total": ""}, "chips_total"),
         ({"chip": "", "accelerator": "Abacus 9000"}, "Abacus"),
-        ({"hidden": "wide"}, "hidden is 'wide'"),
+        ({"hidden": "wide"}, "hidden = 'wide' cannot be read"),
         ({"precision": "posit8"}, "posit8"),
     ],
 )

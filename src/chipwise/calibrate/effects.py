@@ -22,6 +22,9 @@ Labels = Mapping[str, NDArray[np.str_]]
 
 SCATTER = 0.12  # one standard deviation of log(time) of a good row: noise floor of kernel timings
 SCATTER_SPREAD = 0.1  # of the logarithm of a scatter: assumed
+LEAST_WIDTH = 0.25
+"""Of the logarithm of a scatter: ranges and kinds that are nearer to their formula's have its own. Chosen: it leaves 62
+of 121 widths of kernels and systolic arrays, and intervals hold as often; moves intervals of kernels alone."""
 SCATTER_EDGES_S = (1e-5, 1e-4, 1e-3)  # between ranges of predicted time: short kernels scatter more than long ones
 
 
@@ -87,19 +90,24 @@ class Widths:
         return np.asarray(np.array(self.ranges)[np.searchsorted(SCATTER_EDGES_S, seconds)] * factors[codes])
 
     def parameters(self, prefix: str, source: str, rows_hash: str) -> dict[str, Parameter]:
-        """What to ship, `prefix.scatter.range=i` and `prefix.scatter.kind=key`; no factor nearer to 1 than
-        `SCATTER_SPREAD`."""
+        """What to ship: `prefix.scatter.all`, the median of ranges, and factors `.range=i` and `.kind=key` of those
+        that differ by more than `LEAST_WIDTH`."""
+        middle = float(np.exp(np.median(np.log(self.ranges))))
+        unit = "standard deviation of log(time)"
+        found = {f"{prefix}.scatter.all": Parameter(SCATTER, middle, SCATTER_SPREAD, unit, source, rows_hash)}
+        factors = {f"range={i}": sigma / middle for i, sigma in enumerate(self.ranges)}
+        factors |= {f"kind={key}": factor for key, factor in self.kinds.items()}
+        return found | {
+            f"{prefix}.scatter.{name}": Parameter(1.0, factor, SCATTER_SPREAD, "factor", source, rows_hash)
+            for name, factor in factors.items()
+            if abs(np.log(factor)) > LEAST_WIDTH
+        }
 
-        def widths(of: str, prior: float, unit: str, values: Mapping[str, float]) -> dict[str, Parameter]:
-            return {
-                f"{prefix}.scatter.{of}={key}": Parameter(prior, v, SCATTER_SPREAD, unit, source, rows_hash)
-                for key, v in values.items()
-            }
-
-        ranges = {str(i): sigma for i, sigma in enumerate(self.ranges)}
-        kinds = {key: f for key, f in self.kinds.items() if abs(np.log(f)) > SCATTER_SPREAD}
-        unit = "standard deviation of log(time), by range of time"
-        return widths("range", SCATTER, unit, ranges) | widths("kind", 1.0, "factor", kinds)
+    @classmethod
+    def read(cls, known: Mapping[str, Mapping[str, float]]) -> Widths:
+        """The inverse of `parameters`, of what it named under "", "range" and "kind"."""
+        middle = known[""].get("", SCATTER)
+        return cls(tuple(middle * known["range"].get(str(i), 1.0) for i in range(len(cls().ranges))), known["kind"])
 
 
 @dataclass(frozen=True)
@@ -192,7 +200,7 @@ class Effects:
     def of(cls, table: Mapping[str, Parameter], prefix: str, prior: Mapping[str, Quantity]) -> Effects:
         """The inverse of `parameters` and `Widths.parameters`; what `table` does not hold keeps its prior."""
         effects: dict[tuple[str, str, str], Effect] = {}
-        widths: dict[str, dict[str, float]] = {"range": {}, "kind": {}}
+        widths: dict[str, dict[str, float]] = {"": {}, "range": {}, "kind": {}}
         labels: dict[str, frozenset[str]] = {}
         levels = {(q, v.name) for q, s in prior.items() for v in s.all_levels}
         longest = sorted(prior, key=len, reverse=True)  # names of quantities may hold dots
@@ -212,8 +220,7 @@ class Effects:
                 labels[level] = labels.get(level, frozenset()) | {key}
             elif quantity == "scatter":
                 widths[level][key] = p.value
-        ranges = tuple(widths["range"].get(str(i), s) for i, s in enumerate(Widths().ranges))
-        return cls(prior, effects, Widths(ranges, widths["kind"]), rows_hash, labels)
+        return cls(prior, effects, Widths.read(widths), rows_hash, labels)
 
 
 def name_of(quantity: str, level: str, key: str) -> str:

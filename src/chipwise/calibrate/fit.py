@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,10 +179,7 @@ class _Work:
         """The best effects from a start, those that are not kept as they are; the Hessian of the loss over those that
         are; and the loss."""
         free = int(kept.sum())
-        place = np.full(len(kept), free)
-        place[kept] = np.arange(free)
-        found = {q: [c for c in (place[codes] for codes in each) if c.min() < free] for q, each in self.blocks.items()}
-        blocks = {q: codes for q, codes in found.items() if codes}
+        blocks = self._free(kept)
         spread, centre = self.spread[kept], self.centre[kept]
         sums = self._sums(theta)
         columns = self._logs(sums)
@@ -191,8 +189,8 @@ class _Work:
 
         def equations(slopes: Mapping[str, Array]) -> tuple[Array, Array]:
             pull = self._weight * np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12)) / SCATTER**2
-            hessian, gradient = (part[:free] for part in _normal_equations(blocks, slopes, pull, r, free + 1))
-            return hessian[:, :free] + np.diag(1.0 / spread**2), gradient + (theta[kept] - centre) / spread**2
+            hessian, gradient = _normal_equations(blocks, slopes, pull, r, free)
+            return hessian + np.diag(1.0 / spread**2), gradient + (theta[kept] - centre) / spread**2
 
         for _ in range(iterations):
             slopes, held = self._slopes(blocks, sums, columns, r)
@@ -215,6 +213,20 @@ class _Work:
             if gain < 1e-4 * best:
                 break
         return theta, equations(self._slopes(blocks, sums, columns, r)[0])[0], best
+
+    def _free(self, kept: NDArray[np.bool_]) -> dict[str, list[_Block]]:
+        """By quantity its levels of which some effects are kept; those of one level stand side by side."""
+        place = np.cumsum(kept) - 1
+        found: dict[str, list[_Block]] = {}
+        for q, each in self.blocks.items():
+            for codes in each:
+                own = codes[kept[codes]]
+                if len(own):
+                    first, size = int(place[own.min()]), int(place[own.max()] - place[own.min()]) + 1
+                    found.setdefault(q, []).append(
+                        _Block(first, size, np.where(kept[codes], place[codes] - first, size))
+                    )
+        return found
 
     def _slopes(
         self, quantities: Iterable[str], sums: Mapping[str, Array], columns: Mapping[str, Array], r: Array
@@ -412,12 +424,22 @@ def _design(
     return names, blocks, np.array(centre), np.array(spread)
 
 
+class _Block(NamedTuple):
+    """Effects of one level of a quantity: place of the `first` and how many (`size`) of those that are solved for, and
+    which of them each row has, `size` where it has none."""
+
+    first: int
+    size: int
+    codes: NDArray[np.intp]
+
+    @property
+    def at(self) -> slice:
+        """Their places."""
+        return slice(self.first, self.first + self.size)
+
+
 def _normal_equations(
-    blocks: Mapping[str, Sequence[NDArray[np.intp]]],
-    slopes: Mapping[str, Array],
-    pull: Array,
-    residuals: Array,
-    size: int,
+    blocks: Mapping[str, Sequence[_Block]], slopes: Mapping[str, Array], pull: Array, residuals: Array, size: int
 ) -> tuple[Array, Array]:
     """J^T W J and J^T W r, where row i of J holds slope q_i in the column of each of its effects on q."""
     hessian = np.zeros((size, size))
@@ -425,13 +447,16 @@ def _normal_equations(
     quantities = list(blocks)
     for i, q in enumerate(quantities):
         for a in blocks[q]:
-            gradient += np.bincount(a, pull * residuals * slopes[q], size)
+            gradient[a.at] += np.bincount(a.codes, pull * residuals * slopes[q], a.size + 1)[:-1]
         for other in quantities[i:]:
             product = pull * slopes[q] * slopes[other]
             for a in blocks[q]:
                 for b in blocks[other]:
-                    part = np.bincount(a * size + b, product, size * size).reshape(size, size)
-                    hessian += part
+                    wide = b.size + 1
+                    part = np.bincount(a.codes * wide + b.codes, product, (a.size + 1) * wide).reshape(-1, wide)[
+                        :-1, :-1
+                    ]
+                    hessian[a.at, b.at] += part
                     if other != q:
-                        hessian += part.T
+                        hessian[b.at, a.at] += part.T
     return hessian, gradient

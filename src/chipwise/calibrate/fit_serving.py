@@ -54,7 +54,7 @@ _FIRST_TOKEN: Mapping[str, Quantity] = {
 }
 
 PASSES = EffectGroup(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
-FIRST_TOKEN = EffectGroup(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.15)
+FIRST_TOKEN = EffectGroup(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.6)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -95,16 +96,35 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     yield from rows
 
 
-def number(row: Row, name: str, least: float = 1e-9, most: float = 1e9, blank: float | None = None) -> float:
+def number(
+    row: Row, name: str, least: float = 1e-9, most: float = 1e9, blank: float | None = None, *, whole: bool = False
+) -> float:
     """A figure of a row from `least` to `most`, `blank` where nothing stands there. Raises `UsageError` for a text that
-    is none or a figure out of range."""
+    is none, a figure out of range, or one with decimals where a `whole` one is asked."""
     try:
         value = blank if blank is not None and not row.get(name) else float(row[name])
     except (KeyError, ValueError):
-        raise UsageError(f"{name} cannot be read", f"a number in the column {name}") from None
+        said = f" = '{shorten(row[name], 40)}'" if row.get(name) else ""
+        raise UsageError(f"{name}{said} cannot be read", f"a number in the column {name}") from None
     if not least <= value <= most:
         raise UsageError(f"{name} = {value:g} is out of range", f"from {least:g} to {most:g}")
+    if whole and value != int(value):
+        raise UsageError(f"{name} = {value:g} has decimals", f"a whole number from {least:g} to {most:g}")
     return value
+
+
+def positive(row: Row, name: str) -> float | None:
+    """A positive figure of a row; None where it has none. Raises `UsageError` for another text."""
+    if (row.get(name) or "").strip().lower() in ("", "nan"):
+        return None
+    value = number(row, name, -math.inf, math.inf)
+    return value if value > 0 else None
+
+
+def pairs(text: str) -> dict[str, str]:
+    """What a cell says as `name=value; name=value`; a name alone says nothing of itself."""
+    each = (part.partition("=") for part in text.split(";") if part)
+    return {name.strip(): value.strip() for name, _, value in each}
 
 
 def write_predictions(predictions: Iterable[Predicted], path: str) -> int:

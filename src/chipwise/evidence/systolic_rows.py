@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from chipwise.cost.systolic import DATAFLOWS, Dataflow, Gemm, SystolicArray, counters, im2col
-from chipwise.errors import UnknownNameError, UsageError, shorten
-from chipwise.evidence.rows import Row
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.rows import Row, number
 
 METRICS = (
     "cycles",
@@ -18,7 +17,6 @@ METRICS = (
     "sram_ofmap_writes",
 )
 _LAYER = ("ifmap_h", "ifmap_w", "filter_h", "filter_w", "channels", "num_filters", "stride_h", "stride_w")
-_LARGEST = 1e9
 
 
 def systolic_row(row: Row) -> Mapping[str, float]:
@@ -49,14 +47,7 @@ def _product(row: Row) -> Gemm:
 
 
 def _size(row: Row, name: str) -> float:
-    text = row.get(name, "")
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 1.0 <= value <= _LARGEST or value != int(value):
-        raise UsageError(f"{name} must be a whole number from 1, not '{shorten(text, 40)}'")
-    return value
+    return number(row, name, 1.0, whole=True)
 
 
 def _printed(value: float) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import shipped_text
-from chipwise.evidence.rows import Row
-from chipwise.evidence.training_rows import TrainingRun, number
+from chipwise.evidence.rows import Row, positive
+from chipwise.evidence.training_rows import TrainingRun
 from chipwise.predict.training.result import Convention, step_flops
 from chipwise.predict.training.values import TrainSpread, Transformer
 from chipwise.units import Array
@@ -26,14 +26,14 @@ def measured_of(row: Row, network: Transformer, spread: TrainSpread, counts: Con
 
     Time first, then rates; FLOP/s only where nothing else is published, as the trainer counts them.
     """
-    s, chips = spread, number(row, "chips_total") or 1.0
-    memory = (number(row, "memory_gb") or np.nan) * 1e9
-    seconds = number(row, "step_time_s") or number(row, "fwd_bwd_time_s")
-    if seconds is None and (rate := number(row, "samples_per_s")):
+    s, chips = spread, positive(row, "chips_total") or 1.0
+    memory = (positive(row, "memory_gb") or np.nan) * 1e9
+    seconds = positive(row, "step_time_s") or positive(row, "fwd_bwd_time_s")
+    if seconds is None and (rate := positive(row, "samples_per_s")):
         seconds = float(s.global_batch) / rate
-    if seconds is None and (rate := number(row, "tokens_per_s_per_chip")):
+    if seconds is None and (rate := positive(row, "tokens_per_s_per_chip")):
         seconds = float(s.global_batch * s.seq) / (rate * chips)
-    if seconds is None and (rate := number(row, "tflops_per_chip")):
+    if seconds is None and (rate := positive(row, "tflops_per_chip")):
         seconds = float(step_flops(network, s, counts)) / (rate * 1e12 * chips)
     return (np.nan if seconds is None else seconds), memory
 
@@ -47,7 +47,7 @@ def row_group(row: Row) -> str:
     """The publication that a row belongs to; vTrain's composed single-node rows apart from its runs."""
     family = row.get("family") or f"mlperf_{row.get('benchmark', '')}"
     if family == "vtrain":
-        return "vtrain_multi" if (number(row, "chips_total") or 0) > 8 else "vtrain_single"
+        return "vtrain_multi" if (positive(row, "chips_total") or 0) > 8 else "vtrain_single"
     return family
 
 
@@ -89,7 +89,7 @@ class MeasuredTarget:
 def target_of(row: Row) -> MeasuredTarget | None:
     """What the benchmark of a row needs at its batch; None where nothing is published."""
     entry = parse(shipped_text(TARGETS)).get(row.get("benchmark", ""))
-    batch = number(row, "global_batch")
+    batch = positive(row, "global_batch")
     if entry is None or batch is None:
         return None
     sizes, counts = (np.log(column) for column in zip(*entry["samples"], strict=True))

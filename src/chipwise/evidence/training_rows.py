@@ -21,7 +21,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.software import all_software
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.rows import Row, said_of
+from chipwise.evidence.rows import Row, positive, said_of
 from chipwise.values import dataclass
 from chipwise.workload.load import load_model
 
@@ -55,16 +55,6 @@ class TrainingRun:
     assumed: tuple[str, ...] = field(default=())
 
 
-def number(row: Row, column: str) -> float | None:
-    """A positive number of a row; None where it is blank. Raises `UsageError`."""
-    text = (row.get(column) or "").strip()
-    try:
-        value = float(text) if text else 0.0
-    except ValueError:
-        raise UsageError(f"{column} is '{text[:40]}'", "expected a number") from None
-    return value if value > 0 else None
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """A row, and what is known of its publication by field."""
@@ -75,7 +65,7 @@ class _Entry:
     def number(self, column: str, field: str = "") -> float | None:
         """A figure of the row, else of its publication."""
         said = self.said.get(field or column)
-        return number(self.row, column) or (float(said) if said else None)
+        return positive(self.row, column) or (float(said) if said else None)
 
     def degree(self, name: str) -> int | None:
         """A whole figure."""
@@ -196,16 +186,16 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     if "model" in run.said:
         return run.said["model"], ()
     name = _name(row)
-    layers, hidden = number(row, "layers"), number(row, "hidden")
+    layers, hidden = positive(row, "layers"), positive(row, "hidden")
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
     routed = bool(re.search(EXPERTS, name.lower()))
     named = _named(row, name, layers)
-    if filled or (routed and not number(row, "experts")) or not layers or not hidden:
+    if filled or (routed and not positive(row, "experts")) or not layers or not hidden:
         if named is not None:
             return named, ()
         if routed:
             raise UsageError(f"{name}: its experts are not known", "name a bundled model: chipwise models list")
-    if named is not None and _sized(named) == (layers, hidden, number(row, "heads")):
+    if named is not None and _sized(named) == (layers, hidden, positive(row, "heads")):
         return named, ()
     return _by_dimensions(run, layers, hidden)
 
@@ -249,17 +239,17 @@ def _beside(row: Row, folder: Path | None) -> str | None:
 def _by_dimensions(run: _Entry, layers: float | None, hidden: float | None) -> tuple[str, tuple[str, ...]]:
     row = run.row
     notes: tuple[str, ...] = ()
-    params = number(row, "params") or _params_in_name(_name(row))
+    params = positive(row, "params") or _params_in_name(_name(row))
     if not layers or not hidden:
         layers, hidden = _shape(row, params, layers, hidden)
         notes = ("dimensions",)
     encoder, gating = run.said.get("encoder") == "1", run.said.get("gated", "")
-    heads, experts = number(row, "heads") or max(round(hidden / 128.0), 1), number(row, "experts")
-    ffn = number(row, "ffn")
+    heads, experts = positive(row, "heads") or max(round(hidden / 128.0), 1), positive(row, "experts")
+    ffn = positive(row, "ffn")
     usual = round(hidden * 8.0 / 3.0) if gating in MODERN else 4.0 * hidden
-    kv_heads, vocab = number(row, "kv_heads") or heads, number(row, "vocab")
+    kv_heads, vocab = positive(row, "kv_heads") or heads, positive(row, "vocab")
     dims = _Sizes(layers, hidden, heads, kv_heads, ffn or usual, vocab or (30522.0 if encoder else 51200.0))
-    more = {"experts": experts, "top_k": number(row, "topk") or 2.0} if experts else {}
+    more = {"experts": experts, "top_k": positive(row, "topk") or 2.0} if experts else {}
     found = dims.variant(params if ffn and not experts else None, gating)
     return dims.name(found, more, causal=not encoder), notes
 
@@ -387,7 +377,7 @@ class _Degrees:
             return replace(self, batch=float(near))
         if batch >= ranks:
             return self
-        tp, pp, ep = (getattr(self, name) if number(row, name) else None for name in ("tp", "pp", "ep"))
+        tp, pp, ep = (getattr(self, name) if positive(row, name) else None for name in ("tp", "pp", "ep"))
         return replace(self, tp=tp, pp=pp, ep=ep, cp=None, dp=None)
 
 
@@ -399,11 +389,11 @@ def _degrees(run: _Entry, devices: int) -> _Degrees:
     """The degrees of a row."""
     row = run.row
     tp, pp, cp, ep, dp = (run.degree(name) for name in ("tp", "pp", "cp", "ep", "dp"))
-    micro, batch = number(row, "micro_batch"), number(row, "global_batch")
+    micro, batch = positive(row, "micro_batch"), positive(row, "global_batch")
     if tp is None and pp is None and dp is None and micro and batch == micro * devices:
         tp = pp = 1  # every device takes one micro-batch of a step
     found = _Degrees(tp, pp, cp, dp, ep, micro, batch)
-    accumulate = number(row, "grad_accum") if row.get("benchmark") else None
+    accumulate = positive(row, "grad_accum") if row.get("benchmark") else None
     if accumulate:
         found = found.accumulated(accumulate, devices)
     return found if tp is None or pp is None else replace(found, cp=found.cp or 1)
@@ -478,7 +468,7 @@ def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dic
     if shard and ranks and ranks % shard == 0 and shard < ranks:
         pins["shard"] = shard
     elif zero == 3 and ranks and shard in (0, ranks):
-        pins["shard"] = ranks * int(number(row, "cp") or 1)
+        pins["shard"] = ranks * int(positive(row, "cp") or 1)
     return pins
 
 
@@ -487,7 +477,7 @@ def _network(run: _Entry, chips: int, usual: int) -> dict[str, str]:
     found = {name: run.said[name] for name in ("nic", "domain") if name in run.said}
     if "slices" in run.said:
         found["domain"] = f"{chips / float(run.said['slices']):.0f}"
-    per_node = number(run.row, "chips_per_node")
+    per_node = positive(run.row, "chips_per_node")
     if per_node and "domain" not in found and per_node < usual < 72:
         found["domain"] = f"{per_node:.0f}"
     return found

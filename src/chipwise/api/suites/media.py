@@ -33,7 +33,7 @@ from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.axes import Levels
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number, read_rows
+from chipwise.evidence.rows import Predicted, Row, number, pairs, read_rows
 from chipwise.predict.pipeline import SHOWN, Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
@@ -88,11 +88,6 @@ TRANSFORMERS = re.compile(r"vit|swin|beit|deit|cait|xcit|tnt|former|mixer|mlp|hi
 VERSIONED = re.compile(r"(\d+\.\d+)")
 
 
-def _details(row: Row) -> dict[str, str]:
-    pairs = (part.partition("=") for part in row.get("model_detail", "").split(";") if part)
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
 def _precision(text: str) -> str | None:
     """A precision as tables write it, by the name that it has here; None where none is said."""
     plain = re.sub(r"\(.*\)|-(dynamic|rowwise|weights)\b", "", text.strip().lower()).strip("- ")
@@ -110,8 +105,7 @@ def _precision(text: str) -> str | None:
 
 
 def _spread(row: Row, chips: int, habit: Habit) -> str | None:
-    said = dict(part.split("=") for part in row.get("parallel", "").split(";") if "=" in part)
-    degrees = {SHARED.get(name, name): int(n) for name, n in said.items()}
+    degrees = {SHARED.get(name, name): int(n) for name, n in pairs(row.get("parallel", "")).items() if n}
     degrees |= {name: 1 for name in FLAGS if name in degrees or (name == "fsdp" and habit.sharded and chips > 1)}
     if chips > 1 and not degrees:
         raise UsageError(f"how {chips} chips share the work is not said", "parallel, as in dp=8")
@@ -120,7 +114,7 @@ def _spread(row: Row, chips: int, habit: Habit) -> str | None:
 
 def question_of(row: Row) -> EstimateRequest:
     """The question of a row. Raises `UsageError` for a row that leaves out what must be known."""
-    detail = _details(row)
+    detail = pairs(row.get("model_detail", ""))
     metric = row.get("metric", "")
     _check_told(detail, metric)
     chips, training = int(float(row.get("chips") or 1)), row.get("phase") == "train"

@@ -21,9 +21,9 @@ from chipwise.calibrate.fit_training import Runs
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
-from chipwise.evidence.rows import Predicted, Row, said_of
+from chipwise.evidence.rows import Predicted, Row, positive, said_of
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
-from chipwise.evidence.training_rows import RULES, TrainingRun, number, read_run
+from chipwise.evidence.training_rows import RULES, TrainingRun, read_run
 from chipwise.predict.training.operators import TrainWork, work_of
 from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Transformer
 from chipwise.report.media import MediaPlan
@@ -71,7 +71,7 @@ def lines_of(run: TrainingRun, plan: TrainPlanRecord, numbers: Parameters) -> It
     """What a plan made with `numbers` says of the measured columns of a row; what is per chip is per one of those that
     the row counts, which may be the dies of a package."""
     name = run.row["row_id"]
-    counted = number(run.row, "chips_total") or float(plan.chips)
+    counted = positive(run.row, "chips_total") or float(plan.chips)
     share = plan.chips / counted
 
     def line(metric: str, figure: Figure, scale: float = 1.0) -> Predicted:
@@ -149,8 +149,8 @@ class Clips:
     @classmethod
     def of(cls, row: Row, said: Mapping[str, str]) -> Clips:
         """The question of a row of which a publication's rules say network and size of a clip."""
-        chips, batch = (int(number(row, name) or 0) for name in ("chips_total", "global_batch"))
-        cut = {name: int(number(row, column) or 1) for name, column in (("ulysses", "cp"), ("tp", "tp"))}
+        chips, batch = (int(positive(row, name) or 0) for name in ("chips_total", "global_batch"))
+        cut = {name: int(positive(row, column) or 1) for name, column in (("ulysses", "cp"), ("tp", "tp"))}
         dp, left = divmod(chips, cut["ulysses"] * cut["tp"])
         if left or not dp or not batch or batch % dp:
             raise UsageError(f"{batch} clips do not spread over {chips} chips, cut by {cut}")
