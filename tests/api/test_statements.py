@@ -15,7 +15,8 @@ from docs.generate.console import on_the_day
 
 import chipwise as cw
 from chipwise.api.requests.doors import read_request
-from chipwise.api.statements import _ask, _worked_out, check_statement, list_statements, value_of
+from chipwise.api.statements import check_statement, list_statements, worked_out
+from chipwise.api.worked_out import WorkedOut, value_of
 from chipwise.catalog.statements import Said, load_statements
 from chipwise.errors import UsageError
 from chipwise.report.table import to_json
@@ -32,7 +33,7 @@ def _the_day() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_todays_figures_bear_the_verdict_out(name: str) -> None:
-    found = _worked_out(load_statements()[name])
+    found = worked_out(load_statements()[name])
     assert found.stands, (found.because, found.figures)
     assert "{" not in found.because
     assert found.figures
@@ -75,8 +76,9 @@ SHOWN: dict[str, tuple[float, ...]] = {}
 @pytest.mark.parametrize("name", ALL)
 def test_its_commands_run_and_show_its_figures(name: str, run: Run) -> None:
     statement = load_statements()[name]
-    asks = {n: _ask(ask)[0] for n, ask in statement.asks.items()}
-    commands = {n: _ask(ask, run=False)[1] for n, ask in statement.asks.items()}
+    works = {name: WorkedOut() for name in statement.asks}
+    asks = {name: works[name].ask(**ask) for name, ask in statement.asks.items()}
+    commands = {name: next(iter(work.commands)) for name, work in works.items()}
     for figure in statement.figures.values():
         for ask, value in _leaves(figure.value, asks):
             command = commands[ask]
@@ -130,7 +132,7 @@ def test_a_denial_is_said() -> None:
 
 def test_a_verdict_falls_with_its_condition() -> None:
     statement = load_statements()["nvlink-900"]
-    found = _worked_out(replace(statement, holds="rate > 1e15"))
+    found = worked_out(replace(statement, holds="rate > 1e15"))
     assert not found.stands
     assert found.verdict == "not settled"
     assert "no longer" in found.because
