@@ -466,6 +466,8 @@ def _judged_s(work: Work, near: Nearness, mid: float) -> Estimate:
     other people's benchmarks."""
     if work.trained is not None:
         return work.trained.judged(mid, "time")
+    if work.served is not None:
+        return work.served.judged(mid)
     if work.asked.level == "tuned":
         scenario = SCENARIOS[work.asked.task]
         return _judged(mid, near, spread_of(chip_axes(work.chip, scenario=scenario), "tuned", "samples"))
