@@ -22,6 +22,8 @@ Labels = Mapping[str, NDArray[np.str_]]
 
 SCATTER = 0.12  # one standard deviation of log(time) of a good row: noise floor of kernel timings
 SCATTER_SPREAD = 0.1  # of the logarithm of a scatter: assumed
+NO_WIDTH = 1e-6
+"""standard deviation: of rows that a formula meets. Exact: far below what any clock tells apart."""
 LEAST_WIDTH = 0.25
 """Of the logarithm of a scatter: ranges and kinds that are nearer to their formula's have its own. Chosen: it leaves 62
 of 121 widths of kernels and systolic arrays, and intervals hold as often; moves intervals of kernels alone."""
@@ -92,10 +94,11 @@ class Widths:
     def parameters(self, prefix: str, source: str, rows_hash: str) -> dict[str, Parameter]:
         """What to ship: `prefix.scatter.all`, the median of ranges, and factors `.range=i` and `.kind=key` of those
         that differ by more than `LEAST_WIDTH`."""
-        middle = float(np.exp(np.median(np.log(self.ranges))))
+        ranges = np.maximum(self.ranges, NO_WIDTH)
+        middle = float(np.exp(np.median(np.log(ranges))))
         unit = "standard deviation of log(time)"
         found = {f"{prefix}.scatter.all": Parameter(SCATTER, middle, SCATTER_SPREAD, unit, source, rows_hash)}
-        factors = {f"range={i}": sigma / middle for i, sigma in enumerate(self.ranges)}
+        factors = {f"range={i}": float(sigma) / middle for i, sigma in enumerate(ranges)}
         factors |= {f"kind={key}": factor for key, factor in self.kinds.items()}
         return found | {
             f"{prefix}.scatter.{name}": Parameter(1.0, factor, SCATTER_SPREAD, "factor", source, rows_hash)
