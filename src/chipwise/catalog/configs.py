@@ -425,18 +425,28 @@ def leading_names() -> tuple[str, ...]:
 
 
 MORE = "catalog/data/more_models.tsv"
+NAMES = "names"
+"""Part of the second table: the names of each line."""
 
 
 @per_snapshot
 def _lines() -> Mapping[str, str]:
     """The models of the second table: each name and the name that its line begins with. The table is read by name, so
     that neither an answer nor what is saved with it holds the dimensions of all."""
-    text = current().content(f"{MORE}#names", lambda: "\n".join(line for line, _, _ in _shipped()).encode())
+    text = current().content(f"{MORE}#{NAMES}", lambda: shipped_part(NAMES) or b"")
     found: dict[str, str] = {}
     for line in text.decode().splitlines():
         names = line.split(" ")
         found |= dict.fromkeys(names, names[0])
     return found
+
+
+def shipped_part(part: str) -> bytes | None:
+    """What answers hold of the second table as it ships: its names, or the line of the model that it begins with; None
+    where it has no such line."""
+    if part == NAMES:
+        return "\n".join(line for line, _, _ in _shipped()).encode()
+    return next((f"{s}\t{k}".encode() for names, s, k in _shipped() if names.partition(" ")[0] == part), None)
 
 
 def _shipped() -> Iterator[tuple[str, str, str]]:
@@ -450,10 +460,8 @@ def _shipped() -> Iterator[tuple[str, str, str]]:
 def _more(name: str) -> ModelConfig:
     first = _lines()[name]
 
-    def load() -> bytes:
-        return next(f"{s}\t{k}" for names, s, k in _shipped() if names.partition(" ")[0] == first).encode()
-
-    source, _, keys = current().content(f"{MORE}#{first}", load).decode().partition("\t")
+    text = current().content(f"{MORE}#{first}", lambda: shipped_part(first) or b"")
+    source, _, keys = text.decode().partition("\t")
     return ModelConfig(name, json.loads(keys), source, alias=name != first)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise import __version__
+from chipwise.catalog.configs import MORE, shipped_part
 from chipwise.catalog.files import writing
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import Snapshot
@@ -138,6 +139,9 @@ def foreign(tables: Mapping[str, bytes]) -> tuple[str, ...]:
 
 
 def _installed(name: str) -> bytes | None:
+    table, _, part = name.partition("#")
+    if table == MORE and part:
+        return shipped_part(part)
     file = files("chipwise").joinpath(name)
     return file.read_bytes() if ".." not in name.split("/") and file.is_file() else None
 
