@@ -76,6 +76,24 @@ def test_a_benchmark_client_sees_first_tokens_as_the_engine_of_events_counts_the
         assert chipwise.estimate(**asked, **other, evidence="none").plans[0].ttft_s.mid < 0.7 * counted
 
 
+@pytest.mark.parametrize(
+    ("runtime", "chip", "clients", "length", "output"),
+    [("vllm", "h100-sxm5-80gb", 64, 1000, 200), ("vllm", "tpu-v6e", 16, 1000, 1000), ("sglang", "h100", 64, 500, 200)],
+)
+def test_the_median_of_a_benchmark_client_is_that_of_the_engine_of_events(
+    runtime: str, chip: str, clients: int, length: int, output: int
+) -> None:
+    """The first round, in which all prompts wait for each other, moves means and no medians."""
+    asked = {"model": "meta-llama/Llama-3.1-8B", "chip": chip, "in_": length, "out": output}
+    asked |= {"runtime": runtime, "concurrency": clients}
+    median, mean = (
+        chipwise.estimate(**asked, harness=client, evidence="none").plans[0].ttft_s.mid
+        for client in ("vllm-bench-median", "vllm-bench")
+    )
+    assert median == pytest.approx(chipwise.simulate(**asked, requests=20 * clients).times[0].p50.mid, rel=0.06)
+    assert median <= mean
+
+
 def test_a_chip_of_several_devices_is_taken_whole() -> None:
     asked = {"model": "Qwen/Qwen3-8B", "chip": "inferentia2", "concurrency": 4}
     plain, named = chipwise.estimate(**asked), chipwise.estimate(tp=2, **asked)

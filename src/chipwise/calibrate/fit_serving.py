@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,7 +196,8 @@ def harnessed(service: Service, harness: Harness, runtime: str, numbers: Paramet
         return service
     fitted = numbers.derived(ServingFit.of).first
     found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])})
-    seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
+    rounds = inf if harness.median_of and harness.alike else service.rounds
+    seen = replace(service, burst=harness.first_wave * float(found["burst"][0]), rounds=rounds)
     if not harness.server:
         return replace(seen, request_s=0.0)
     if not knows_client(numbers, harness, apart=apart):

@@ -58,13 +58,15 @@ class Service:
     | request_s | s | HTTP, tokeniser and scheduling before the first token |
     | stream_tokens | tokens | held back before the client sees the first (tokens streamed in groups) |
     | burst | ratio | share of the run that is its first wave: all clients start at once |
+    | rounds | requests | of a client, of which the first is in step with the others'; infinite: of medians, none is |
 
-    The last two are artefacts of a harness: 0 in every plan.
+    All but the first are artefacts of a harness: of no meaning in a plan.
     """
 
     request_s: Real = 0.02
     stream_tokens: Real = 0.0
     burst: Real = 0.0
+    rounds: Real = ROUNDS
 
     @classmethod
     def stack(cls, many: Sequence[Service]) -> Service:
@@ -97,7 +99,7 @@ class Prediction:
     is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is
     spent waiting for room in the engine. `in_step_s` is the mean time to the first token of clients whose requests
     start together and, of equal lengths, stay together: all prompts come at once, in every round where they run alone,
-    in the first of `ROUNDS` where they ride in passes that decode; `ttft_s` of other loads.
+    in the first of `Service.rounds` where they ride in passes that decode; `ttft_s` of other loads.
 
     `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
     `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
@@ -347,6 +349,7 @@ class Loads:
         of_prompts = self.passes if self.prompts is None else self.prompts
         prompt_s = of_prompts.prompt_s
         of_harness = np.asarray(self.service.burst, dtype=float).reshape(-1, 1)
+        rounds = np.asarray(self.service.rounds, dtype=float).reshape(-1, 1)
         return _Slots(
             passes=self.passes,
             row=np.arange(len(e))[:, None],
@@ -374,7 +377,7 @@ class Loads:
             limit=e.limit[:, None],
             room=room,
             others=others,
-            alike=(asked("spread") <= 1.0) & (of_harness > 0.0),
+            alike=(asked("spread") <= 1.0) & ((of_harness > 0.0) | np.isinf(rounds)),
             wanted=wanted,
             clients=clients,
             servers=servers,
@@ -385,7 +388,10 @@ class Loads:
         at, clients, decodes = slots.at(m), slots.clients, slots.decodes
         rate = at.rate * slots.count
         outside = np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
-        s = {n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1) for n in ("stream_tokens", "burst")}
+        s = {
+            n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1)
+            for n in ("stream_tokens", "burst", "rounds")
+        }
         wave: Real = 0.0
         steps: Real = 1.0
         if clients is not None:
@@ -412,7 +418,8 @@ class Loads:
         decoding = np.broadcast_to(decodes > 0, shape)
         if clients is not None and slots.servers is None:
             later = outside + slots.in_turn_s() + s["stream_tokens"] * at.pass_s
-            rounds = together / ROUNDS + later * (1.0 - 1.0 / ROUNDS)
+            first = 1.0 / s["rounds"]
+            rounds = together * first + later * (1.0 - first)
             together = np.where(slots.riding & (decodes > 0.0) & ~slots.static, rounds, together)
         in_step = np.where(several, np.maximum(together, ttft), ttft)
         return Prediction(
