@@ -477,10 +477,12 @@ def levels(work: Work) -> Levels:
 
 
 def _judged_s(work: Work, near: Nearness, mid: float) -> Estimate:
-    """A time with its interval: of tuned software by submissions to MLPerf, of trainers by published runs, else by
-    other people's benchmarks."""
+    """A time with its interval: of tuned software by submissions to MLPerf, of trainers by published runs, of passes
+    of software that serves by its published rates, else by other people's benchmarks."""
     if work.trained is not None:
         return work.trained.judged(mid, "time")
+    if work.served is not None:
+        return work.served.judged(mid)
     if work.asked.level == "tuned":
         scenario = SCENARIOS[work.asked.task]
         return _judged(mid, near, spread_of(chip_axes(work.chip, scenario=scenario), "tuned", "samples"))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from chipwise.api.media_asked import DEFAULT, LAYOUT, Files, Sampling, made
+from chipwise.api.media_asked import DEFAULT, LAYOUT, Files, Sampling, made, one_size
+from chipwise.api.served_pass import ServedPass
 from chipwise.api.train_job import TrainedStep
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
@@ -171,7 +172,8 @@ class Place:
     def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
-        terms = replace(terms, precision=self.runtime.computes(terms.precision))
+        if terms.precision is not None or not one_size(model):
+            terms = replace(terms, precision=self.runtime.computes(terms.precision))
         if family_of(model) == WINDOWED and HOP not in asked.settings:
             asked = replace(asked, settings={**asked.settings, HOP: self.runtime.hop_s})
         return made(model, terms, asked, scores=scores, timed=timed)
@@ -285,6 +287,7 @@ class Work:
     timed: Timed
     tensors: MemoryAccount
     trained: TrainedStep | None = None
+    served: ServedPass | None = None
 
     @classmethod
     def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
@@ -309,12 +312,14 @@ class Work:
             precision = multiplied(place.chip, precision)
         optimizer = str(asked.settings.get(OPTIMIZER, ""))
         step = TrainedStep.of(pipeline, place.chip, place.runtime, place.numbers, spread, precision, optimizer)
-        return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors, step)
+        served = ServedPass.of(pipeline, place.chip, device, place.runtime, place.numbers, asked)
+        return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors, step, served)
 
     @property
     def stages(self) -> tuple[StageTimes, ...]:
         """Seconds by stage and part."""
-        return self.timed.stages if self.trained is None else self.trained.stages
+        own = self.trained or self.served
+        return self.timed.stages if own is None else own.stages
 
     @cached_property
     def system(self) -> System | None:
@@ -405,8 +410,9 @@ class Work:
         return numbers.derived(_times).of(self.labels)
 
     def pace(self, numbers: Parameters) -> Pace:
-        """The runtime's own numbers at the level asked; those of a trainer are in the seconds of its stages."""
-        if self.trained is not None:
+        """The runtime's own numbers at the level asked; those of software that trains or serves language models are in
+        the seconds of its stages."""
+        if self.trained is not None or self.served is not None:
             return Pace()
         stock = self.stock(numbers)
         if self.asked.level == "stock":

@@ -49,6 +49,7 @@ class MediaRuntime(Software):
     `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
     numbers it has, where it has none of its own.
     `trained_as`: the trainer whose numbers and policies a training step takes, where none of its own was measured.
+    `served_as`: the runtime of language models whose numbers a forward pass of a causal decoder takes.
     `widens`: activations are fp32 around products of 16 bits. `sums_narrow`: products of fp16 are summed in fp16, which
     cards for games do at twice the rate. `releases`: months of versions.
     """
@@ -85,6 +86,7 @@ class MediaRuntime(Software):
     autocast: bool = False
     paced_as: str = ""
     trained_as: str = ""
+    served_as: str = ""
     releases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -60,9 +60,37 @@ def scaled_parts(
 ) -> Iterator[tuple[str, Cost]]:
     """What `step_cost` adds up: `step_parts` times their factors, all exposed. All of the host's work per pass is under
     "host"; what the device waits for kernels to be started (`STARTS`) comes last."""
+    yield from _scaled(step_parts(sharded, step, device, efficiency, overheads), overheads)
+
+
+def written_cost(
+    ops: Iterable[tuple[float, Op]], sequences: float, device: Device, costs: CostParameters, overheads: Overheads
+) -> Cost:
+    """`step_cost` of a pass with prompts whose operators are written out for one size, on one device alone."""
+    total = NOTHING
+    for _, cost in _scaled(_written(ops, sequences, device, costs, overheads), overheads):
+        total = total + cost
+    return total
+
+
+def _written(
+    ops: Iterable[tuple[float, Op]], sequences: float, device: Device, costs: CostParameters, overheads: Overheads
+) -> Iterator[tuple[str, Cost]]:
+    """`step_parts` of such a pass."""
+    kernels = 0.0
+    for repeat, op in ops:
+        kernels += repeat * _kernels(op)
+        yield part_of(op), price(op, device, costs) * repeat
+        if op.kind == "gemm" and narrowed(op):
+            yield "quantise", narrow(op, device, costs) * repeat
+    yield STARTS, Cost({}, {"host": kernels * np.asarray(overheads.starts_s)})
+    yield "host", Cost({"launch": overheads.iteration_s, "host": overheads.sequence_s * sequences})
+
+
+def _scaled(parts: Iterable[tuple[str, Cost]], overheads: Overheads) -> Iterator[tuple[str, Cost]]:
     factors, total = overheads.factors, NOTHING
     starts_s: Real = 0.0
-    for part, cost in step_parts(sharded, step, device, efficiency, overheads):
+    for part, cost in parts:
         of = cost.hidden if part == STARTS else cost.exposed
         seconds = {name: s * factors.get(quantity(part, name), 1.0) for name, s in of.items()}
         if part == STARTS:
