@@ -182,3 +182,38 @@ def test_more_copies_of_a_trainer_share_the_batch_and_exchange_gradients(path: s
     assert "gradients" in eight.stages
     assert "gradients" not in one.stages
     assert eight.memory_bytes < one.memory_bytes
+
+
+PASSES = """
+
+class Reads(Decoder):
+    def forward(self, ids):
+        x, labels = self.table(ids), None
+        places = torch.arange(ids.shape[1], dtype=torch.float32)[:, None]
+        turns = places / 10000 ** (torch.arange(0, self.size, 2) / self.size)
+        turns = torch.cat((turns, turns), -1)
+        cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
+        for layer in self.layers:
+            x = layer(x, cos, sin)
+        return self.head(self.norm(x)[:, -1:])
+
+
+def tokens_512():
+    return Reads().to(torch.bfloat16), torch.zeros(1, 512, dtype=torch.long)
+
+
+def tokens_2048():
+    return Reads().to(torch.bfloat16), torch.zeros(1, 2048, dtype=torch.long)
+"""
+
+
+@pytest.mark.parametrize("chip", ["h100", "mi300x"])
+def test_a_traced_pass_is_the_pass_over_a_prompt_of_software_that_serves(chip: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "reads.py"
+    file.write_text(FILE + PASSES)
+    served = step(SIZES, chip=chip, runtime="vllm")
+    for tokens in (512, 2048):
+        plan = estimate(f"{file}:tokens_{tokens}", chip=chip, runtime="vllm").plans[0]
+        assert isinstance(plan, MediaPlan)
+        assert plan.latency_s.mid == pytest.approx(float(served.seconds(0, 0, tokens)), rel=0.03)
