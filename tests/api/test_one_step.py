@@ -71,26 +71,6 @@ class Decoder(nn.Module):
 def model():
     ids = torch.zeros(1, 2048, dtype=torch.long)
     return Decoder().to(torch.bfloat16), ids, ids
-
-
-class Prompt(Decoder):
-    def forward(self, ids):
-        x = self.table(ids)
-        places = torch.arange(ids.shape[1], dtype=torch.float32)[:, None]
-        turns = places / 10000 ** (torch.arange(0, self.size, 2) / self.size)
-        turns = torch.cat((turns, turns), -1)
-        cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
-        for layer in self.layers:
-            x = layer(x, cos, sin)
-        return self.head(self.norm(x)[:, -1:])
-
-
-def prompt():
-    return Prompt().to(torch.bfloat16), torch.zeros(1, 2048, dtype=torch.long)
-
-
-def long():
-    return Prompt().to(torch.bfloat16), torch.zeros(1, 8192, dtype=torch.long)
 """
 
 
@@ -129,20 +109,6 @@ def test_three_ways_to_ask_for_one_step_agree(path: str) -> None:
         assert plan.memory_bytes == pytest.approx(planned.memory_bytes, rel=0.03)
         assert plan.memory["activations"] == pytest.approx(planned.memory["activations"], rel=0.03)
         assert plan.latency_s.basis == planned.step_s.basis
-
-
-@pytest.mark.parametrize(("name", "tokens"), [("prompt", 2048), ("long", 8192)])
-@pytest.mark.parametrize("chip", ["h100", "mi300x"])
-def test_a_traced_prompt_takes_what_a_served_one_takes(chip: str, name: str, tokens: int, path: str) -> None:
-    """Under the same software, but for products that a server joins (queries, keys and values), which stay as they were
-    written. Under PyTorch, which starts each kernel and has none of a server's, it takes longer."""
-    served = float(step(SIZES, chip=chip, runtime="vllm").seconds(0, 0.0, tokens))
-    traced, eager = (
-        estimate(path.replace(":model", f":{name}"), chip=chip, runtime=runtime).plans[0]
-        for runtime in ("vllm", "eager")
-    )
-    assert traced.latency_s.mid == pytest.approx(served, rel=0.05)
-    assert eager.latency_s.mid > 1.1 * traced.latency_s.mid
 
 
 @pytest.mark.parametrize("trainer", ["pytorch-fsdp", "deepspeed"])
