@@ -462,8 +462,8 @@ def levels(work: Work) -> Levels:
 
 
 def _judged_s(work: Work, near: Nearness, mid: float) -> Estimate:
-    """A time with its interval: of tuned software by submissions to MLPerf, of trainers by published runs, else by
-    other people's benchmarks."""
+    """A time with its interval: of tuned software by submissions to MLPerf, of trainers by published runs, of passes
+    of software that serves by its published rates, else by other people's benchmarks."""
     if work.trained is not None:
         return work.trained.judged(mid, "time")
     if work.served is not None:

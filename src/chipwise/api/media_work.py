@@ -316,8 +316,7 @@ class Work:
         precision = _computed(pipeline, place, terms)
         optimizer = str(asked.settings.get(OPTIMIZER, ""))
         step = TrainedStep.of(pipeline, place.chip, place.runtime, place.numbers, spread, precision, optimizer)
-        plain = spread.devices == 1 and asked.level == "stock" and not aside and asked.offload == "none"
-        served = ServedPass.of(pipeline, place.chip, device, place.runtime, place.numbers) if plain else None
+        served = ServedPass.of(pipeline, place.chip, device, place.runtime, place.numbers, asked)
         return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors, step, served)
 
     @property

@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from chipwise.api.media_asked import Sampling
+from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import served_overheads
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime
+from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.evidence.axes import chip_axes, served_family
@@ -21,7 +24,7 @@ from chipwise.evidence.tiers import tier_of
 from chipwise.predict.pipeline import StageTimes
 from chipwise.predict.step import written_cost
 from chipwise.values import dataclass
-from chipwise.workload.pipeline import Counted, Pipeline
+from chipwise.workload.pipeline import PEAK, Counted, Pipeline
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,14 @@ class ServedPass:
 
     @classmethod
     def of(
-        cls, pipeline: Pipeline, chip: Chip, device: Device, runtime: MediaRuntime, numbers: Parameters
+        cls, pipeline: Pipeline, chip: Chip, device: Device, runtime: MediaRuntime, numbers: Parameters, asked: Sampling
     ) -> ServedPass | None:
-        """None of software that serves no language models, and of what is no forward pass of a causal decoder."""
+        """None of software that serves no language models, and of what is no traced pass of a causal decoder on one
+        device: requests for embeddings are priced by what their servers were measured to take."""
         cores = [op for stage in pipeline.stages for _, op in stage.ops if op.kind == "attention"]
-        once = len(pipeline.stages) == 1 and pipeline.stages[0].calls == 1.0 and not pipeline.trained
-        if not runtime.served_as or not once or not cores or not all(op.dims["causal"] for op in cores):
+        traced = PEAK in pipeline.settings and len(pipeline.stages) == 1
+        whole = asked.spread.devices == 1 and asked.offload == "none" and not asked.aside and asked.level == "stock"
+        if not (runtime.served_as and traced and whole) or not all(op.dims["causal"] for op in cores) or not cores:
             return None
         return cls(pipeline, chip, device, runtime.served_as, numbers)
 
@@ -53,6 +58,7 @@ class ServedPass:
         costs = numbers.as_installed(numbers.cost(family, self.software, chips), self.software, chips)
         overheads = served_overheads(numbers, family, self.software, chips)
         overheads = numbers.starts(overheads, self.software, chips)
+        overheads = Tactics().paced(overheads, numbers, get_runtime(self.software), chips)
         at = np.zeros((), dtype=np.intp)
         (stage,) = self.pipeline.stages
         ops = tuple(_as_served(stage.ops))
@@ -68,10 +74,31 @@ class ServedPass:
 
 
 def _as_served(ops: tuple[Counted, ...]) -> Iterator[Counted]:
-    """Operators as serving software starts them: work on elements is joined, and what stands before attention without
-    weights rotates queries and keys, which its kernels do."""
-    for i, (n, op) in enumerate(ops):
+    """Operators as serving software starts them, last first: products by weights of one input are one, work on elements
+    is joined, and what stands before attention without weights rotates queries and keys, which its kernels do."""
+    attends = False
+    for n, op in reversed(_packed(ops)):
+        turns = attends and op.kind == "pointwise" and op.weight_bytes == 0.0
         if op.kind == "pointwise":
-            turns = op.weight_bytes == 0.0 and i + 1 < len(ops) and ops[i + 1][1].kind == "attention"
             op = replace(op, name="rope" if turns else op.name, launches=0.0 if turns else min(op.launches, 1.0))
+        attends = turns or op.kind == "attention"
         yield n, op
+
+
+def _packed(ops: tuple[Counted, ...]) -> list[Counted]:
+    """Products by weights that follow each other and read as many rows of as many features, as one: queries, keys and
+    values, gates and what they gate, whose weights serving software loads side by side."""
+    found: list[Counted] = []
+    for n, op in ops:
+        times, last = found[-1] if found else (0.0, op)
+        own, its, weights = dict(op.dims), last.dims, float(op.weight_bytes)
+        alike = op.kind == last.kind == "gemm" and times == n and weights > 0.0 and float(last.weight_bytes) > 0.0
+        if not alike or any(own[name] != its[name] for name in ("m", "k", "batch")):
+            found.append((n, op))
+            continue
+        # the input is read once
+        share = float(own["k"] / (own["k"] + own["n"]))
+        more = {name: getattr(last, name) + getattr(op, name) for name in ("flops", "weight_bytes")}
+        moved = last.activation_bytes + op.activation_bytes * (1.0 - share)
+        found[-1] = n, replace(last, **more, activation_bytes=moved, dims={**its, "n": its["n"] + own["n"]})
+    return found

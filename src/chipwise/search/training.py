@@ -27,7 +27,6 @@ from chipwise.search.training_space import (
     LEAN,
     MICRO,
     SCHEDULES,
-    Frames,
     TrainerRules,
     crossed,
     divisors,
@@ -134,8 +133,8 @@ class PricedLayouts:
 def layouts(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> TrainSpread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    tried, *_ = _frames(job, devices, pins or {})
-    return _spread(job, tried.cut(np.arange(len(tried.kind))), variants(pins or {}, job.shared_memory, job.software))
+    table, *_ = _frames(job, devices, pins or {})
+    return _spread(job, table, variants(pins or {}, job.shared_memory, job.software))
 
 
 def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> PricedLayouts:
@@ -150,26 +149,24 @@ def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = N
     if not job.known and (never := _too_much(job, devices, pins or {})) is not None:
         return never
     ways = variants(pins or {}, job.shared_memory, job.software)
-    tried, work, floors = _frames(job, devices, pins or {})
-    order, sizes = np.argsort(floors, kind="stable"), tried.sizes
-    ends = np.cumsum(sizes[order])
-    none = tried.cut(order[:0])
-    found, leaner, bound, done, seen = [evaluate(job, _spread(job, none, ways[:, :1]), work)], [], np.inf, 0, 0
+    table, work, floors = _frames(job, devices, pins or {})
+    order = np.argsort(floors, kind="stable")
+    found, leaner, bound, done = [evaluate(job, _spread(job, table[:, :0], ways[:, :1]), work)], [], np.inf, 0
     while done < len(order):
-        rows = order[done : 1 + int(np.searchsorted(ends, seen + max(FEW, min(seen, CHUNK))))]
+        rows = order[done : done + max(FEW, min(done, CHUNK))]
         rows = np.sort(rows[floors[rows] <= (1.0 + _near()) * bound])
         if not len(rows):
             break
-        done, seen, table = done + len(rows), seen + int(sizes[rows].sum()), tried.cut(rows)
-        found.append(evaluate(job, _spread(job, table, ways[:, :1]), work))
+        done += len(rows)
+        found.append(evaluate(job, _spread(job, table[:, rows], ways[:, :1]), work))
         bound = min(bound, _fastest(job, found[-1]))
-        for more in _leaner(job, table, found[-1], ways, work, bound):
+        for more in _leaner(job, table[:, rows], found[-1], ways, work, bound):
             leaner.append(more)
             bound = min(bound, _fastest(job, more))
     if job.known and np.isinf(bound):
         # nothing is predicted to fit, and yet it ran: the leanest of all comes nearest
-        leaner.append(evaluate(job, _spread(job, tried.cut(np.arange(len(order))), ways[:, -1:]), work))
-    return replace(_joined([*found, *leaner]), left=int(sizes.sum()) - seen)
+        leaner.append(evaluate(job, _spread(job, table, ways[:, -1:]), work))
+    return replace(_joined([*found, *leaner]), left=len(order) - done)
 
 
 def _near() -> float:
@@ -276,7 +273,7 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
         yield evaluate(job, at(least), work, full=job.known)
 
 
-def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Frames, OperatorTable | None, Array]:
+def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None, Array]:
     """`frames` with the table of their parts, None where there are none, and what they take at least; where a sequence
     is cut, K and V are gathered if that is faster than round the ring: nothing else of a layout changes with it. The
     last ones are kept: policies of memory, which follow each other, share them."""
@@ -285,15 +282,14 @@ def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple
     if key not in known:
         known.clear()
         known[key] = _framed(job, devices, pins)
-    found: tuple[Frames, OperatorTable | None, Array] = known[key]
+    found: tuple[Array, OperatorTable | None, Array] = known[key]
     return found
 
 
-def _framed(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Frames, OperatorTable | None, Array]:
-    tried = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
-    table = tried.table
+def _framed(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None, Array]:
+    table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
     if not table.size:
-        return tried, None, np.zeros(0)
+        return table, None, np.zeros(0)
     priced = OperatorTable.of(replace(_base(job), **dict(zip(FRAME, table, strict=True))), job.parts)
     tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
     cut = np.flatnonzero(cp > 1.0)
@@ -304,7 +300,7 @@ def _framed(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple
         took = [context_time(replace(ring, gather=how), job.recipe, job.rates, *parts) for how in (0.0, 1.0)]
         table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
     fastest = variants(pins, job.shared_memory, job.software)[:, 0]
-    return tried, priced, _floors(job, table, priced, fastest)
+    return table, priced, _floors(job, table, priced, fastest)
 
 
 def _spread(job: TrainJob, rows: Array, ways: Array) -> TrainSpread:

@@ -16,35 +16,9 @@ from chipwise.predict.training.values import Cluster, TrainSpread, Transformer
 from chipwise.values import dataclass
 
 Table = NDArray[np.float64]
-Cut = tuple[float, float]
-FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep")
-CUT = ("zero", "shard")
+FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
 LEAN = ("offload", "stash", "full", "selective")
-COLUMNS = (*FRAME, *CUT, *LEAN)
-
-
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """Layouts but for what saves memory: columns of `FRAME`, and which of the `cuts`, columns of `CUT`, are tried with
-    each (`kind`). What a step takes at least depends on the former alone."""
-
-    table: Table
-    kind: NDArray[np.intp]
-    cuts: tuple[Table, ...]
-
-    @property
-    def sizes(self) -> NDArray[np.intp]:
-        """How many cuts are tried with each."""
-        return np.array([c.shape[1] for c in self.cuts], dtype=np.intp)[self.kind]
-
-    def cut(self, rows: NDArray[np.intp]) -> Table:
-        """Columns of `FRAME` and `CUT`: those of `rows` with every cut."""
-        sizes = self.sizes[rows]
-        starts = np.concatenate([[0], np.cumsum([c.shape[1] for c in self.cuts])]).astype(np.intp)
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        every = np.concatenate([np.empty((len(CUT), 0)), *self.cuts], axis=1)
-        tried = every[:, np.repeat(starts[self.kind[rows]], sizes) + within]
-        return np.concatenate([np.repeat(self.table[:, rows], sizes, axis=1), tried])
+COLUMNS = (*FRAME, *LEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +132,8 @@ def frames(
     seq: int,
     pins: Mapping[str, int | str],
     software: TrainerRules = ANY,
-) -> Frames:
-    """Degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
+) -> Table:
+    """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
 
     tp up to the domain, dividing the heads; stages that divide the rest, all schedules of the software with virtual
     stages while each of their parts holds a layer or a table; context parallelism round a ring; experts over all or
@@ -174,7 +148,7 @@ def frames(
     pipelines_of = cache(lambda pp: _pipelines(t, pp, pins, software.schedules))
     cuts_of = cache(lambda ranks, near, pp: _cuts(ranks, near, pp, pins, software))
     spread_of = cache(lambda ranks: divisors(math.gcd(experts, ranks), experts))
-    found, kinds, places = [np.empty((len(FRAME), 0))], [np.empty(0, dtype=np.intp)], dict[tuple[Cut, ...], int]()
+    found = [np.empty((len(FRAME), 0))]
     for tp, pp, cp, dp in _degrees(t, domain, devices, seq, options):
         if int(pins.get("dp", dp)) != dp:
             continue
@@ -185,12 +159,10 @@ def frames(
         cuts = cuts_of(dp * cp, max(min(domain, 64) // tp, 1), pp)
         share = 1 if "vp" in pins else dp * pp
         outer = _piped((tp, pp, cp, dp), pipelines_of(pp), micros, batch, share)
-        inner = [(0.0, float(ep)) for ep in eps]
-        if outer and inner and cuts:
-            found.append(crossed(np.array(outer, dtype=float).T, np.array(inner).T))
-            kinds.append(np.full(found[-1].shape[1], places.setdefault(cuts, len(places))))
-    tried = tuple(np.array(cuts).T for cuts in places)
-    return Frames(np.concatenate(found, axis=1), np.concatenate(kinds), tried)
+        inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
+        if outer and inner:
+            found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
+    return np.concatenate(found, axis=1)
 
 
 def _piped(
@@ -269,11 +241,13 @@ def _virtual(layers: int, stages: int) -> list[int]:
     return [int(v) for v in legal[held <= after]]
 
 
-def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str], software: TrainerRules) -> tuple[Cut, ...]:
+def _cuts(
+    ranks: int, near: int, stages: int, pins: Mapping[str, int | str], software: TrainerRules
+) -> list[tuple[float, float]]:
     """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
     zero = int(pins["zero"]) if "zero" in pins else None
     if ranks == 1:  # ZeRO-1 has nothing to cut, FSDP can still keep all on the host
-        return {3: ((3.0, 1.0),), 2: ()}.get(zero or 0, ((0.0, 1.0),))
+        return {3: [(3.0, 1.0)], 2: []}.get(zero or 0, [(0.0, 1.0)])
     kinds = _stages_of(stages, software) if zero is None else [zero]
     groups = [ranks]
     if software.hybrid:
@@ -281,7 +255,7 @@ def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str], sof
     fixed = [int(pins["shard"])] if "shard" in pins else []
     spans = {0: [1], 3: fixed or groups}
     every = ((kind, span) for kind in kinds for span in dict.fromkeys(spans.get(kind, fixed or [ranks])))
-    return tuple((float(kind), float(span)) for kind, span in every if ranks % span == 0)
+    return [(float(kind), float(span)) for kind, span in every if ranks % span == 0]
 
 
 def _groups(near: int, ranks: int) -> list[int]:

@@ -21,7 +21,7 @@ from chipwise.tracing.recorder import Recorder
 from chipwise.values import dataclass
 from chipwise.workload.backward import LOGITS, NOT_UPDATED, SAVED
 from chipwise.workload.op import Op
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.pipeline import PEAK, Pipeline, Stage
 
 
 def trace_module(
@@ -229,7 +229,7 @@ def _pipeline(run: _TracedRun) -> Pipeline:
         for part, own, alive in parts
         if memory.training or part == "forward"
     )
-    settings = {"peak_bytes": memory.total + weights.bytes}
+    settings = {PEAK: memory.total + weights.bytes}
     settings |= {SAVED: memory.saved} if memory.training else {}
     settings |= {LOGITS: memory.logits} if memory.logits else {}
     first = next((t for t in run.tensors if t.ndim), None)

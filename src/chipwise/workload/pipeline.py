@@ -16,6 +16,8 @@ from chipwise.workload.op import Op
 
 Counted = tuple[float, Op]
 """(repeats, operator)."""
+PEAK = "peak_bytes"
+"""Setting of a module that was traced: most bytes alive at a time, weights and gradients included."""
 
 
 @dataclass(frozen=True)
