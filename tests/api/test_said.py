@@ -235,8 +235,6 @@ JUDGED = [
     ("Qwen3-32B on one H100 serves 100 users at 30 tokens/s", "misleading", "take 3,000 tokens/s for all"),
     ("Qwen3-32B on one H100 serves 10 users at 20 tokens/s", "true", "Each of 10 at once"),
     ("8xH100 serves Llama 3.1 70B to 200 users at 3,000 tokens/s", "true with a condition", "not of each"),
-    ("Qwen3-4B prompts run at 1,700 tokens/s on an M4 Max", "not settled", "Prompts are read faster"),
-    ("prefill of Llama 3 8B reaches 20,000 tokens/s on an H100", "not settled", "Prompts are read faster"),
     # how far it goes: under which condition
     ("H100 is 2x faster than A100", "true with a condition", "it goes further in training; not so far in"),
     ("B200 is twice as expensive as H100", "misleading", "only per hour, not per token. "),
@@ -255,6 +253,14 @@ def test_sentences_with_figures_are_judged(text: str, verdict: str, because: str
     assert because in found.because
     assert found.commands
     assert found.basis
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Qwen3-4B prompts run at 1,700 tokens/s on an M4 Max", "prefill of Llama 3 8B reaches 20,000 tokens/s on an H100"],
+)
+def test_prompts_are_not_judged_by_the_speed_of_answers(text: str, run: Run) -> None:
+    assert "would answer it: chipwise estimate" in " ".join(run("claim", "check", text).refused(3).split())
 
 
 def test_what_is_worked_out_is_what_the_commands_show(run: Run) -> None:
