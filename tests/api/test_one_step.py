@@ -56,7 +56,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(Layer(width, heads, inner) for _ in range(layers))
         self.norm, self.head = nn.RMSNorm(width), nn.Linear(width, vocab, bias=False)
 
-    def forward(self, ids, labels):
+    def states(self, ids):
         x = self.table(ids)
         places = torch.arange(ids.shape[1], dtype=torch.float32)[:, None]
         turns = places / 10000 ** (torch.arange(0, self.size, 2) / self.size)
@@ -64,7 +64,10 @@ class Decoder(nn.Module):
         cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin)
-        logits = self.head(self.norm(x))
+        return self.norm(x)
+
+    def forward(self, ids, labels):
+        logits = self.head(self.states(ids))
         return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), labels.view(-1))
 
 
@@ -154,14 +157,7 @@ PASSES = """
 
 class Reads(Decoder):
     def forward(self, ids):
-        x, labels = self.table(ids), None
-        places = torch.arange(ids.shape[1], dtype=torch.float32)[:, None]
-        turns = places / 10000 ** (torch.arange(0, self.size, 2) / self.size)
-        turns = torch.cat((turns, turns), -1)
-        cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
-        for layer in self.layers:
-            x = layer(x, cos, sin)
-        return self.head(self.norm(x)[:, -1:])
+        return self.head(self.states(ids)[:, -1:])
 
 
 def tokens_512():
@@ -183,3 +179,4 @@ def test_a_traced_pass_is_the_pass_over_a_prompt_of_software_that_serves(chip: s
         plan = estimate(f"{file}:tokens_{tokens}", chip=chip, runtime="vllm").plans[0]
         assert isinstance(plan, MediaPlan)
         assert plan.latency_s.mid == pytest.approx(float(served.seconds(0, 0, tokens)), rel=0.03)
+        assert "without what a server adds" in plan.note

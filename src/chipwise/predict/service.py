@@ -60,7 +60,7 @@ class Service:
     | burst | ratio | share of the run that is its first wave: all clients start at once |
     | rounds | requests | of a client, of which the first is in step with the others'; infinite: of medians, none is |
 
-    All but the first are artefacts of a harness: of no meaning in a plan.
+    `stream_tokens` and `burst` are artefacts of a harness: 0 in every plan; `rounds` moves `in_step_s` alone.
     """
 
     request_s: Real = 0.02
