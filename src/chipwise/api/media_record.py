@@ -278,11 +278,12 @@ class Doing:
         )
 
     def _note(self) -> str:
-        """What a simulation says of waits, and what formulas had said."""
+        """What a simulation says of waits, and what formulas had said; of a pass of serving software what it leaves
+        out."""
         if self.peak is not None:
             return self.peak.words
         if self.seen is None or self.said is None:
-            return ""
+            return "" if self.work.served is None else self.work.served.words
         late, had, count = self.waits["late"], self.said.waits.get("late"), self.said.replicas.all
         words = f"simulated: p99 wait {format_seconds(late)}"
         if had is None:

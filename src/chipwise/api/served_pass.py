@@ -52,6 +52,11 @@ class ServedPass:
         return cls(pipeline, chip, device, runtime.served_as, numbers)
 
     @property
+    def words(self) -> str:
+        """What the answer is of."""
+        return f"one pass over a prompt as {self.software} runs it, without what a server adds to a request"
+
+    @property
     def stages(self) -> tuple[StageTimes, ...]:
         """The pass, by resource."""
         numbers, chips, family = self.numbers, [self.chip], self.chip.family

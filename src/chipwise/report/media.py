@@ -75,7 +75,8 @@ class MediaPlan(Plan, Tabled):
     included, or a job its deadline; `job` says how long that takes. None where nothing was asked. `rank` in
     the answer, 0 where chips were compared and not chosen; `ties` are the ranks of plans that the prediction cannot
     tell from it. `hosts` that all replicas take together.
-    `day` where a curve of rates was given: its tokens are samples. `note`: of a plan that does not fit, what would.
+    `day` where a curve of rates was given: its tokens are samples. `note`: of a plan that does not fit, what would;
+    of others what their figures are of.
     `host_bytes` wait in the memory of one host (parts that are offloaded or that the host computes, rows of tables that
     are hardly ever looked up, of all its devices), which has `host_capacity_bytes` for them; None where nothing waits
     or its memory is not known. `usual`: the software that runs on the chip where nobody says which; `ported`: a
@@ -666,19 +667,25 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
         foot = [*_ranking(report, plans, everything=everything), *foot]
         foot += [*peak_words(plans), *scaling_words(plans)]
         foot += _of_first(report)
+    else:
+        foot += dict.fromkeys(p.note for p in plans if p.note and p.verdict != "no")
     foot += _api_words(report)
     if report.nearest:
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
     if brief:
-        left = len(report.plans) - len(plans)
-        parts = [f"{left} more chip{'s' * (left > 1)}"] if left else []
-        out = f"{len(report.refused)} chips without a plan"
-        foot.append(f"more with --all: {', '.join([*parts, out, 'how plans were ranked'])}")
+        foot.append(_left_out(report, len(report.plans) - len(plans)))
     if command and chosen:
         foot.append(f"next: {command}")
     return Table.of(plans, _columns(report, plans), head, foot)
+
+
+def _left_out(report: MediaReport, left: int) -> str:
+    """What `--all` says beside, `left` plans among it."""
+    parts = [f"{left} more chip{'s' * (left > 1)}"] if left else []
+    out = f"{len(report.refused)} chips without a plan"
+    return f"more with --all: {', '.join([*parts, out, 'how plans were ranked'])}"
 
 
 def _of_first(report: MediaReport) -> Iterator[str]:
