@@ -627,6 +627,17 @@ def test_a_decoder_that_needs_it_runs_in_fp32() -> None:
     assert {op.compute for _, op in kept["vae_decode"].ops if op.kind == "conv"} == {"fp16"}
 
 
+def test_autocast_writes_the_softmax_of_written_scores_in_fp32() -> None:
+    def moved(precision: str) -> float:
+        found = pipeline("bert-base", precision=precision, attention="plain").stages[0].ops
+        return sum(n * op.activation_bytes for n, op in found if op.name == "softmax")
+
+    scores = 12 * 12 * 512 * 512
+    assert moved("fp16") == pytest.approx(scores * (2 + 2))
+    assert moved("amp-fp16") == pytest.approx(scores * (2 + 4 + 4 + 2))
+    assert moved("fp32") == pytest.approx(scores * (4 + 4))
+
+
 def test_a_training_step() -> None:
     plain, step = pipeline("bert-base"), pipeline("bert-base", trained=True)
     forward = {op.kind: 0.0 for _, op in plain.stages[0].ops}

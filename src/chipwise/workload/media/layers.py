@@ -41,6 +41,16 @@ class LayerPrecision:
         """Bytes of one activation."""
         return self.plain.bits / 8.0
 
+    @property
+    def softmax_passes(self) -> float:
+        """16-bit reads and writes of a softmax of scores that lie in memory, for each of them: it reads and writes
+        them. Autocast has it read 16 bit and write fp32, which is cast down for the product behind it.
+
+        Source: PyTorch documentation of torch.amp, operators that autocast to float32; github pytorch/pytorch,
+        autocast_mode.h: softmax is told its type of output (fp32_set_opt_dtype), so that nothing is cast up before."""
+        cast = self.stored.bits >= 32 and self.plain.bits < 32
+        return (2.0 + 4.0 + 4.0 + 2.0) / 2.0 if cast else self.bytes
+
 
 def _precisions() -> dict[str, LayerPrecision]:
     plain = {name: FORMATS[name] for name in ("fp32", "bf16", "fp16")}
@@ -360,7 +370,7 @@ class Layers:
             scores = self.times(windows).bytes(1.0, queries * keys * heads)
             products = [
                 gemm(queries, keys, head_dim, p.plain, p.plain, batch=batch * heads, name="scores"),
-                pointwise(batch * heads * queries * keys, p.bytes, name="softmax"),
+                pointwise(batch * heads * queries * keys, p.softmax_passes, name="softmax"),
                 gemm(queries, head_dim, keys, p.plain, p.plain, batch=batch * heads, name="weighted_sum"),
             ]
             return LayerBlock(tuple(_once(op) for op in products), peak=kept + 2 * scores, kept=kept + 2 * scores)
