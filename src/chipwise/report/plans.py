@@ -196,7 +196,8 @@ class PlanRecord(Plan, Tabled):
 @dataclass(frozen=True, slots=True)
 class LeverRecord:
     """A change that makes the first plan cheaper: the options that ask for it, what it means, the plan on the same chip
-    with it, the share of the cost that it `saves`, and the `chance` that the targets then hold."""
+    with it, the share of the cost that it `saves`, the `chance` that the targets then hold, and the checkpoint that
+    somebody `published` for it."""
 
     options: str
     words: str
@@ -205,6 +206,7 @@ class LeverRecord:
     price: PriceRecord | None
     saves: float
     chance: float | None = None
+    published: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -505,13 +507,20 @@ def _certainty(report: PlanReport) -> list[str]:
     if report.kept and report.ways:
         return [f"{usual} probability is out of reach; what would give it: {', or '.join(report.ways)}."]
     even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
-    first = report.plans[0]
-    if even is None or even.saves < preferences().costly or first.price is None or even.price is None:
+    if even is None:
         return []
     chance = preferences().even if even.chance is None else even.chance
+    return _saved(report, even, f"{chance_percent(chance)}% probability")
+
+
+def _saved(report: PlanReport, lever: LeverRecord, gives: str, then: str = "") -> list[str]:
+    """What a plan with a change costs, where that saves enough to stand in the verdict."""
+    first = report.plans[0]
+    if lever.saves < preferences().costly or first.price is None or lever.price is None:
+        return []
     return [
-        f"With {chance_percent(chance)}% probability ({even.options}): {even.chips}x {first.chip} ({even.spread}), "
-        f"${figures.mid(even.price)}/h, ${format_number(first.price.mid - even.price.mid)}/h less."
+        f"With {gives} ({lever.options}): {lever.chips}x {first.chip} ({lever.spread}), ${figures.mid(lever.price)}/h, "
+        f"${format_number(first.price.mid - lever.price.mid)}/h less{then}."
     ]
 
 
@@ -581,7 +590,8 @@ def _surely(chance: float) -> str:
 
 
 def _alternatives(report: PlanReport) -> list[str]:
-    """The best plan with the checkpoint as it is, and plans that the prediction cannot tell from the first."""
+    """The best plan with the checkpoint as it is, one with a smaller published checkpoint where that saves much,
+    and plans that the prediction cannot tell from the first."""
     first, lines = report.plans[0], list[str]()
     if report.as_stored is not None:
         stored = report.as_stored
@@ -589,6 +599,10 @@ def _alternatives(report: PlanReport) -> list[str]:
             f"If you keep {stored.precision}: {stored.machines} ({stored.spread})"
             f"{_cost(report, stored, ', ')}; {first.precision} {first.keeps}."
         )
+    ready = next((lever for lever in report.levers if lever.published), None)
+    if ready is not None:
+        weights, _, keeps = ready.words.partition(": ")
+        lines += _saved(report, ready, weights, f"; {ready.options.split()[-1]} {keeps}")
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= preferences().told:
         lines.append(_dearer(report.cheapest, first, report))
