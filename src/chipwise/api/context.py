@@ -233,7 +233,6 @@ class Context:
             powered = None if d.holds is not None else Powered.of(d.chip, chips, d.system, self.numbers)
             ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
             together = max(int(ranks) // package, 1)
-            precision = self.found.graph.model.precision
             does = Performance(
                 found.each(of_row),
                 Bounds(*(np.asarray(getattr(bounds, f.name)[row]) for f in fields(Bounds))),
@@ -246,7 +245,7 @@ class Context:
                     d,
                     layout,
                     replace(fleet, stretch=stretch[row]),
-                    precision,
+                    self.found.graph.model,
                     w,
                     near[row],
                     doubt[row],
