@@ -93,7 +93,7 @@ class Context:
         if self.tactics.level == "stock":
             graph = self.found.graph
             costs = self.numbers.as_installed(costs, software, chips, dated, graph.model.architecture)
-        overheads = served_overheads(self.numbers, family, software, chips)
+        overheads = served_overheads(self.numbers, family, software)
         if self.tactics.level == "stock":  # submissions run engines of their own, or capture what they send
             overheads = self.numbers.starts(overheads, software, chips, dated)
         overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
