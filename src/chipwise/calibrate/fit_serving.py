@@ -102,7 +102,7 @@ class ServingRows:
 
 @dataclass(frozen=True)
 class ServingFit:
-    """Effects on the first token, and which chips were seen."""
+    """Effects on the first token, and which chips and runtimes were seen."""
 
     first: Effects
     seen: Mapping[str, Parameter] = field(default_factory=dict)
@@ -132,7 +132,8 @@ def fitted_first(rows: ServingRows) -> Fitting:
 def fit_serving(rows: ServingRows) -> ServingFit:
     """The effects that explain the rows best under their priors. Pure: same rows, same answer."""
     first = fitted_first(rows).effects()
-    return ServingFit(first, seen(f"{PREFIX}.seen.chip", rows.labels["chip"].tolist(), SOURCE, first.rows_hash))
+    met = (seen(f"{PREFIX}.seen.{of}", rows.labels[of].tolist(), SOURCE, first.rows_hash) for of in ("chip", "runtime"))
+    return ServingFit(first, {name: p for each in met for name, p in each.items()})
 
 
 def served_overheads(numbers: Parameters, family: str, runtime: str) -> Overheads:

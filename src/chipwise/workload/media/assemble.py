@@ -883,7 +883,8 @@ def windowed(name: str) -> bool:
 
 def reads_text(name: str) -> bool:
     """Whether a model is built in and reads texts, as those that embed, rank or translate them do."""
-    return networks.is_built_in(name) and entry(name).task == "text"
+    named = networks.is_built_in(name) and not name.startswith(networks.BY_COUNTS)
+    return named and entry(name).task == "text"
 
 
 def pipeline(
