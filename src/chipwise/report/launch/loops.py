@@ -30,11 +30,9 @@ def verl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
     if spec.teacher:
         raise UsageError("verl learns from no teacher here", "launch it --for nemo-rl")
     mini = max(spec.prompts // spec.updates, 1) * spec.samples
-    shared = spec.layout.dp * spec.layout.micro_batch
-    if mini % shared:
+    if mini % spec.layout.dp:
         raise UsageError(
-            f"verl shares {mini} answers of a step of the optimiser evenly, not among {spec.layout.dp} ranks "
-            f"by {spec.layout.micro_batch}",
+            f"verl shares {mini} answers of a step of the optimiser evenly, not among {spec.layout.dp} ranks",
             f"plan with --layout dp=N that divides {mini}, or another --prompts",
         )
     note = "to verify the plan: timing_s/step of its log; rewards are a function of your own (reward.*)"
@@ -50,6 +48,8 @@ def nemo_rl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
         raise UsageError(f"{tool.name} trains no critic here", "plan with --algorithm grpo, or --for verl")
     if spec.method == "lora" and spec.layout.sharding != "fsdp":
         raise UsageError(f"{tool.name} trains adapters under FSDP here", "plan with --trainer pytorch-fsdp")
+    if spec.layout.vp > 1:
+        raise UsageError(f"{tool.name} has no virtual stages here", "plan with --layout schedule=1f1b, or --for verl")
     notes = [
         "in a checkout of github.com/NVIDIA-NeMo/RL; to verify the plan: Total step time of its log",
         "each line of TRAIN_FILES has input and output, by which answers are graded (env.math)",
@@ -125,7 +125,8 @@ def _command(spec: LoopSpec, steps: int) -> Command:
         "model": spec.model,
         "adapters": RANK if spec.method == "lora" else 0,
         "mini": max(spec.prompts // spec.updates, 1),
-        "micro_batch": layout.micro_batch,
+        "packed": -(-layout.micro_batch * (spec.longest_prompt + spec.longest) // layout.cp),
+        "critic": spec.critic,
         "reference": spec.reference,
         "dtype": DTYPES[spec.precision],
         "tp": layout.tp,
@@ -136,6 +137,7 @@ def _command(spec: LoopSpec, steps: int) -> Command:
         "shards": layout.shard_ranks,
         "parked": not spec.sample_devices,
         "recomputed": layout.recompute != "none",
+        "selective": layout.recompute == "selective",
         "engine": spec.runtime,
         "samples": spec.samples,
         "engine_tp": spec.tp,
@@ -174,6 +176,7 @@ def _nemo_command(spec: LoopSpec, steps: int) -> Command:
         "pp": layout.pp,
         "cp": layout.cp,
         "ep": layout.ep,
+        "sequence": str(layout.tp > 1).lower(),
         "adapters": RANK if spec.method == "lora" else 0,
         "longest": spec.longest,
         "engine_tp": spec.tp,
