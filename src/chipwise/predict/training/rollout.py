@@ -13,7 +13,8 @@ from chipwise.values import dataclass
 
 PIECES = 400  # steps of the integral over the length of answers
 HALVINGS = 50  # of the interval in which the median length lies
-FAR = 8.0  # deviations above the cut at which all answers are cut
+FAR = 8.0
+"""ratio: deviations that the median may lie above the cut. Chosen: beyond it all answers are cut; moves nothing."""
 FORWARD = 1.0 / 3.0
 """share of a training step: its forward pass alone. Exact: the backward pass has two products for each of the forward
 pass."""
