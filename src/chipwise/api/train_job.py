@@ -16,6 +16,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.catalog.trainer import GRADIENTS, LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
@@ -109,7 +110,8 @@ class Site:
     def kept(self, job: TrainJob, devices: int) -> list[TrainJob]:
         """The job as the trainer keeps its memory on so many devices, then leaner, as it can be told to: nothing but
         the first where the user says how, the run exists, or its base weights are frozen."""
-        own = {**self.trainer.alone, **self.memory} if devices == 1 and not job.adapter else self.memory
+        cramped = devices == 1 and not (job.adapter or self._roomy(job))
+        own = {**self.trainer.alone, **self.memory} if cramped else self.memory
         memory, half = self.trainer.memory, "fp16" if self.precision == "fp16" else "bf16"
         found: dict[Recipe, TrainJob] = {}
         for change in ({}, *self._leaner(job)):
@@ -119,6 +121,13 @@ class Site:
             words = ",".join(f"{k}={v}" for k, v in other.items() if k not in self.memory)
             found.setdefault(recipe, replace(job, recipe=recipe, policy=words))
         return list(found.values())
+
+    def _roomy(self, job: TrainJob) -> bool:
+        """Whether a device holds weights in 16 bit, gradients and all that the optimiser keeps with ease."""
+        kept = self.trainer.memory.changed(self.memory).figures
+        of_parameter = GRADIENTS["bf16"] + kept["gradient"] + kept["master"] + kept["moments"]
+        state = of_parameter * float(job.network.params)
+        return not job.known and state <= preferences().roomy * float(job.cluster.memory_bytes)
 
     def _leaner(self, job: TrainJob) -> list[dict[str, str]]:
         """What the trainer can be told to keep less, in the order in which it is tried."""
