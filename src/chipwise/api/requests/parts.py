@@ -446,7 +446,9 @@ OPTIONS = {"batch": "--batch 4", "precision": "--precision fp8", "trained": "--t
 class SampleOptions(Asked):
     """Models that generate no tokens: what they make or read, and how devices share it."""
 
-    batch: int | None = ask("models without tokens: samples at once, e.g. 4; default: 1, of a plan the best")
+    batch: int | None = ask(
+        "models without tokens: samples at once, e.g. 4; default: 1, of a plan or a training step the best"
+    )
     resolution: str | None = ask(
         "models of images and video: width and height, e.g. 1280x720",
         reading=Reading(_resolution, _sides, (NUMBER, STRINGS)),
