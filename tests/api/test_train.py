@@ -290,3 +290,12 @@ def test_what_one_card_holds_with_ease_keeps_its_optimiser_in_fp32() -> None:
     small, large = (train_plan(name, **asked).plans[0].policy for name in names)
     assert small == ""
     assert "master=no" in large
+
+
+def test_a_network_is_said_by_host_as_well_as_by_chip() -> None:
+    """Eight A100 behind one card of 100 Gb/s."""
+    one, other = (
+        train_plan(ROW, chips=("a100-sxm4-80gb",), counts=(16,), tokens=1e10, network_figures=figures).plans[0]
+        for figures in ({"host": "100GbE"}, {"nic": "12.5Gb/s"})
+    )
+    assert one.step_s == other.step_s

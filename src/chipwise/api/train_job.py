@@ -51,6 +51,7 @@ from chipwise.workload.pipeline import Pipeline
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {
     "nic": ("B/s", 1e6, 1e13),
+    "host": ("B/s", 1e6, 1e14),
     "domain": ("", 1.0, 1e6),
     "oversubscription": ("", 1.0, 100.0),
     "leaf": ("", 1.0, 1e6),
@@ -247,7 +248,7 @@ def site_of(chip: Chip, network: Transformer, ask: Ask, numbers: Parameters, giv
     dtype, _ = PRECISIONS[ask.precision]
     system, half = _system(chip), _half(chip, ask)
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
-    machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
+    machine = _shared(_on_network(machine, given.network, system), software.devices_of(chip))
     policy = software.memory.changed(given.memory)
     gated = bool(network.moe_share) and float(network.expert_gates) > 1.0
     fused = gated and software.fuses_on(chip, ask.precision)
@@ -437,12 +438,17 @@ def _trained(find: Find, attention: str) -> Find:
 def network_of(given: Mapping[str, str]) -> dict[str, float]:
     """Figures of the network as numbers. Raises `UsageError`, `UnknownNameError`."""
     check_known("figure of the network", given, NETWORK)
+    if {"nic", "host"} <= given.keys():
+        raise UsageError("network: nic is of a chip, host of all chips of one", "one of them", field="network")
     return {name: _read(name, text) for name, text in given.items()}
 
 
-def _on_network(c: Cluster, read: Mapping[str, float]) -> Wired:
+def _on_network(c: Cluster, read: Mapping[str, float], system: System | None) -> Wired:
     """The cluster on the user's own network. Links between every pair of a host end there: a fabric that joins more has
     switches."""
+    if "host" in read:
+        chips = float(system.chips_per_host if system else c.domain)
+        read = {name: v for name, v in read.items() if name != "host"} | {"nic": read["host"] / chips}
     known = c.wiring if isinstance(c, Wired) else ALIKE
     c = replace(c, mesh=0.0) if read.get("domain", 0.0) > c.domain else c
     own = {"nic": "nic_bytes_per_s", "domain": "domain"}

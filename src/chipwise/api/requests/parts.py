@@ -862,8 +862,9 @@ class TrainOptions(JobOptions):
         "training: evaluation, e.g. every=1000,tokens=10M: steps between evaluations, and tokens of each", reading=PAIRS
     )
     network: str | None = ask(
-        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16: bandwidth per chip beyond the "
-        "fabric, one direction; chips per scale-up domain; oversubscription of leaf switches; hosts per leaf switch",
+        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16, or host=100GbE: bandwidth beyond "
+        "the fabric in one direction, per chip or per host; chips per scale-up domain; oversubscription of leaf "
+        "switches; hosts per leaf switch",
         reading=PAIRS,
     )
     curves: bool = ask("training: also weak and strong scaling; as csv nothing else", False)
