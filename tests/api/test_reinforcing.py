@@ -141,12 +141,10 @@ def test_handing_over_takes_the_slower_side() -> None:
     assert handed_s(TAKEN, 0.01 * TAKEN, 100.0, TAKEN) == 1.0  # every device sees all of them
 
 
-def test_answers_are_packed_among_as_many_ranks_as_share_them() -> None:
-    """512 answers of 745 tokens fill 248 sequences of 1,536: 128 ranks take two each; of 48 ranks 16 share them."""
-    assert reinforcing._shared(512 * 745 / 1536, 512, 256) == 256
-    assert reinforcing._shared(512 * 745 / 1536, 512, 48) == 256
-    assert reinforcing._shared(512 * 745 / 1536, 48, 48) == 240
-    assert reinforcing._shared(0.3, 512, 8) == 1
+def test_ranks_that_share_sequences_share_answers() -> None:
+    """512 answers fill 248 sequences, or 139, of 2,048 in four steps: powers of two, as ranks divide 512."""
+    assert [reinforcing._shared(n, 512) for n in (248.3, 139.6, 0.3, 9e9)] == [256, 128, 1, 512]
+    assert reinforcing._shared(30.0, 96) == 32
 
 
 def test_a_fused_trainer_shards_the_optimiser_alone() -> None:

@@ -638,6 +638,7 @@ def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
         rollout_precision=plan["rollout_precision"],
         expected=(f"predicted: {step} a step (80 %), {days} for {asked.steps:,} steps",),
         teacher=asked.teacher,
+        depth=network.layers if (network := _network(saved)) else 0,
     )
 
 

@@ -50,9 +50,12 @@ from chipwise.values import dataclass
 
 # Tensor parallelism and stages that engines are tried with; over several machines where one does not hold the model.
 DEGREES = ((1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4))
-ALONE = 1
-"""stage of ZeRO: of a loop's trainer whose kernels are fused. Chosen: recipes of volcengine/verl and NVIDIA-NeMo/RL
-under Megatron shard the optimiser alone, its FSDP is off unless told; moves layouts with experts."""
+PLAIN = {"zero": 1, "vp": 1}
+"""unit: layout. Chosen: recipes of volcengine/verl and NVIDIA-NeMo/RL under Megatron shard the optimiser alone and have
+no virtual stages; moves layouts of loops whose trainer has fused kernels."""
+HANDED = 2.0
+"""bytes: of a parameter as engines take it, which narrow it themselves. Source: docs.nvidia.com/nemo/rl, fp8 (weights
+are quantised from a higher precision as they are loaded)."""
 FEWER = 4.0  # between the batches at which a pass is timed
 DAY_S = 86400.0
 WHY_IDLE = 0.05
@@ -321,7 +324,7 @@ def _trained(
         task="train" if asked.method == "full" else "finetune",
         seq=seq,
         documents={"mean": f"{mean:.10g}", "cv": f"{a.packed_cv:.10g}"},
-        global_batch=_shared(whole / a.updates, answers, chips),
+        global_batch=_shared(whole / a.updates, answers),
         precision=asked.precision,
         method=asked.method,
         layout=asked.layout,
@@ -329,13 +332,14 @@ def _trained(
     )
     try:
         site, at = _situated(run, numbers)
-    except InfeasibleError:  # the ranks do not divide the answers: sequences are dealt out unevenly
-        run = replace(run, global_batch=_shared(whole / a.updates, chips, chips))
+    except InfeasibleError:  # no ranks divide the answers: sequences are dealt out unevenly
+        run = replace(run, global_batch=max(round(whole / a.updates / chips), 1) * chips)
         site, at = _situated(run, numbers)
     steps = whole / run.global_batch
     c = site.job.cluster
-    shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
-    weights = shard * engine.chips
+    held = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
+    weights = max(held * engine.chips, HANDED * float(site.job.network.params))
+    shard = weights / engine.chips
     joined = _joined(chip, c, (chips + others) * site.devices)
     sync = handed_s(weights, shard, at.devices, joined)
     return _Trained(
@@ -350,20 +354,20 @@ def _trained(
     )
 
 
-def _shared(sequences: float, answers: int, chips: int) -> int:
-    """Sequences of a step of the optimiser: the nearest number that the most ranks share evenly, of those among which
-    its answers divide too."""
-    ranks = max(n for n in range(1, chips + 1) if chips % n == answers % n == 0 and (n <= sequences or n == 1))
-    return max(round(sequences / ranks), 1) * ranks
+def _shared(sequences: float, answers: int) -> int:
+    """Sequences of a step of the optimiser: the divisor of its answers that is nearest to so many, so that ranks which
+    share the ones share the others."""
+    whole = [n for n in range(1, answers + 1) if answers % n == 0]
+    return min(whole, key=lambda n: abs(float(np.log(n / sequences))))
 
 
 def _situated(run: Training, numbers: Parameters) -> tuple[Site, Point]:
-    """Where a run is at its best, by software with fused kernels with its optimiser alone sharded (`ALONE`) where that
-    fits and nothing else is fixed. Raises the errors of training."""
+    """Where a run is at its best, by software with fused kernels as recipes lay it out (`PLAIN`) where that fits and
+    nothing else is fixed. Raises the errors of training."""
     site, at = situate(run, numbers)
-    if site.trainer.kind == "fused" and float(at.spread.zero) > ALONE and "zero" not in run.layout:
+    if site.trainer.kind == "fused" and (float(at.spread.zero) > PLAIN["zero"] or float(at.spread.vp) > 1.0):
         with suppress(InfeasibleError):
-            return situate(replace(run, layout={**run.layout, "zero": ALONE}), numbers)
+            return situate(replace(run, layout={**PLAIN, **run.layout}), numbers)
     return site, at
 
 

@@ -446,9 +446,7 @@ OPTIONS = {"batch": "--batch 4", "precision": "--precision fp8", "trained": "--t
 class SampleOptions(Asked):
     """Models that generate no tokens: what they make or read, and how devices share it."""
 
-    batch: int | None = ask(
-        "models without tokens: samples at once, e.g. 4; default: 1, of a plan or a training step the best"
-    )
+    batch: int | None = ask("models without tokens: samples at once, e.g. 4; default: 1, of a plan the best")
     resolution: str | None = ask(
         "models of images and video: width and height, e.g. 1280x720",
         reading=Reading(_resolution, _sides, (NUMBER, STRINGS)),
@@ -459,7 +457,7 @@ class SampleOptions(Asked):
     settings: str | None = ask(
         "models without tokens: further sizes of the family, e.g. tokens=128 or audio_s=30,part=encoder", reading=PAIRS
     )
-    training: bool = ask("models without tokens: one training step instead of a request", False)
+    training: bool = ask("models without tokens: one training step, not a request", False)
     spread: str | None = ask(
         "models without tokens: how devices share a request, e.g. ulysses=4,cfg=2; also dp, ring, tp, pipefusion, "
         "fsdp=1, tables=1",

@@ -64,19 +64,14 @@ class TrainRequest(ChoiceRequest, OwnChips, Money, TrainOptions):
         except UsageError as error:
             if error.field != "model" or not is_built_in(self.model):
                 raise
-            raise self._of_network() from None
+            raise UsageError(error.what, self._step(), field="model") from None
 
-    def _of_network(self) -> UsageError:
-        """Of a network without tokens one step is priced: how to ask for it on the chips that are named."""
-        name = find(self.model).entry.name
+    def _step(self) -> Sentence:
+        """How to ask for a step of a network without tokens on the chips that are named."""
         chips, counts = self._tried()
         chip, count = (chips or ("h100",))[0], (counts or (1,))[0]
-        step = f"estimate {name} --chip {f'{count}x' if count > 1 else ''}{chip} --training"
-        return UsageError(
-            f"{name} generates no tokens: one step of its training is priced, not a run",
-            Sentence("ask: ", CommandText(step)),
-            field="model",
-        )
+        asked = f"estimate {find(self.model).entry.name} --chip {f'{count}x' if count > 1 else ''}{chip} --training"
+        return Sentence("one step of its training: ", CommandText(asked))
 
     def _check_money(self) -> None:
         """Raises `UsageError` for a limit that nothing keeps."""

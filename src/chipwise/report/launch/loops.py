@@ -21,6 +21,8 @@ PORT = 6379  # of Ray's head
 RANK = 16  # of adapters, as the plan has them
 MEASURED = 3  # steps of the run that verifies a prediction
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+BLOCKS = "fp8_block"
+"""What NeMo RL's engines quantise weights to as they take them, where fp8 is asked (docs.nvidia.com/nemo/rl, fp8)."""
 
 
 def verl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
@@ -43,7 +45,7 @@ def nemo_rl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
     """The same through NeMo RL, in a checkout of it. Raises `UsageError` for chips, software, an algorithm or a number
     format that it has no setting for here, and for hosts that are shared between sampling and training apart."""
     tool = get_tool("nemo-rl")
-    _checked(spec, tool, ("vllm",), (*DTYPES, "fp8"))
+    _checked(spec, tool, ("vllm",), (*DTYPES, "fp8", BLOCKS))
     if spec.critic:
         raise UsageError(f"{tool.name} trains no critic here", "plan with --algorithm grpo, or --for verl")
     if spec.method == "lora" and spec.layout.sharding != "fsdp":
@@ -138,11 +140,13 @@ def _command(spec: LoopSpec, steps: int) -> Command:
         "parked": not spec.sample_devices,
         "recomputed": layout.recompute != "none",
         "selective": layout.recompute == "selective",
+        "first": spec.outer[0],
+        "last": spec.outer[1],
         "engine": spec.runtime,
         "samples": spec.samples,
         "engine_tp": spec.tp,
         "engine_pp": spec.pp,
-        "fp8": spec.rollout_precision == "fp8",
+        "fp8": spec.rollout_precision in ("fp8", BLOCKS),
         "apart": bool(spec.sample_devices),
         "sampling_hosts": -(-spec.sample_devices // per_host),
         "sampling_devices": min(spec.sample_devices, per_host),
@@ -177,11 +181,13 @@ def _nemo_command(spec: LoopSpec, steps: int) -> Command:
         "cp": layout.cp,
         "ep": layout.ep,
         "sequence": str(layout.tp > 1).lower(),
+        "first": spec.outer[0],
+        "last": spec.outer[1],
         "adapters": RANK if spec.method == "lora" else 0,
         "longest": spec.longest,
         "engine_tp": spec.tp,
         "engine_pp": spec.pp,
-        "fp8": spec.rollout_precision == "fp8",
+        "fp8": spec.rollout_precision in ("fp8", BLOCKS),
         "sampling_hosts": -(-spec.sample_devices // per_host),
         "sampling_devices": min(spec.sample_devices, per_host),
         "keeps": str(steps > MEASURED).lower(),
