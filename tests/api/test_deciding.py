@@ -311,6 +311,18 @@ def test_certainty_that_is_most_of_a_plan_is_said_with_the_plan_that_has_less(re
     assert "With 63%" not in " ".join(replace(report, levers=(small,)).verdict())
 
 
+def test_published_weights_of_fewer_bits_stand_in_the_verdict_where_they_save_much() -> None:
+    with on_the_day():
+        found = cw.plan("deepseek-ai/DeepSeek-V3.2", rate="5/s", in_=500, out="8k", tpot="30ms", chips="gb300-nvl72")
+    lever = next(one for one in found.levers if one.published)
+    said = " ".join(found.verdict())
+    assert lever.saves > preferences().costly
+    assert f"With weights as {lever.published} has them ({lever.options}): {lever.chips}x gb300-nvl72 (" in said
+    assert f"{lever.options.split()[1]} keeps " in said
+    few = replace(found, levers=(replace(lever, saves=preferences().costly / 2.0),))
+    assert lever.published not in " ".join(few.verdict())
+
+
 def test_models_that_only_read_have_prices_of_apis() -> None:
     """A thousand texts of 256 tokens a second, at a cent per million tokens."""
     with on_the_day():

@@ -80,3 +80,11 @@ def test_the_plan_is_launched_with_its_own_server(
     compile(verify.text, verify.name, "exec")
     assert f"'weights': '{name}'" in verify.text
     assert "'rate_per_s': " in verify.text
+
+
+def test_lengths_of_a_text_are_those_of_a_prompt_and_an_answer() -> None:
+    said = cw.estimate("bge-m3", chip="l4", in_=256)
+    assert said.settings["tokens"] == 256
+    assert said.best.latency_s == cw.estimate("bge-m3", chip="l4", settings="tokens=256").best.latency_s
+    written = cw.estimate("nllb-200-1.3b", chip="l4", in_=64, out=32)
+    assert (written.settings["tokens"], written.settings["targets"]) == (64, 32)

@@ -7,18 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chipwise.calibrate.fit_serving import (
-    LAUNCHED,
-    ServingFit,
-    ServingRows,
-    fit_serving,
-    harnessed,
-    part_factors,
-    served_overheads,
-)
+from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, harnessed, served_overheads
 from chipwise.calibrate.parameter import Parameter, read_table, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import NO_HARNESS, Published, get_harness, harness_of, load_harnesses
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import BATCHES, PassTable, Requests
@@ -55,12 +46,12 @@ def engines(size: int, rng: np.random.Generator, workers: float | None = None) -
     return Engines(passes(size, rng), one, one, one, one, 1e9 * one, **pools)  # type: ignore[arg-type]
 
 
-TRUE = {"launch": 1.6, "request_s": 0.08, "stream_tokens": 10.0}
+TRUE = {"request_s": 0.08, "stream_tokens": 10.0}
 
 
 @pytest.fixture(scope="module")
 def rows() -> ServingRows:
-    """Rows of two runtimes, of which vLLM is slow to start kernels."""
+    """Rows of two runtimes, of which vLLM adds more to a request."""
     rng = np.random.default_rng(2)
     runtime = np.where(np.arange(ROWS) % 2, "vllm", "trtllm")
     known = np.arange(ROWS)
@@ -69,12 +60,12 @@ def rows() -> ServingRows:
         (known[:-APART], known[-APART:]),
         clients=2.0 ** rng.integers(0, 8, ROWS),
         burst=np.full(ROWS, 0.05),
-        slower=np.ones((ROWS, 1)),
+        slower=np.ones((ROWS, len(PARTS))),
         labels={"runtime": runtime, **{n: np.full(ROWS, n) for n in ("chip", "generation", "harness")}},
         tpot_s=np.ones(ROWS),
         ttft_s=np.ones(ROWS),
     )
-    made = blank.served(TRUE | {"launch": np.where(runtime == "vllm", 1.6, 1.0)})
+    made = blank.served(TRUE | {"request_s": np.where(runtime == "vllm", 0.16, 0.08)})
     return ServingRows(**{**vars(blank), "tpot_s": made.tpot_s[:, 0], "ttft_s": made.ttft_s[:, 0]})
 
 
@@ -84,18 +75,17 @@ def fitted(rows: ServingRows) -> ServingFit:
 
 
 def test_the_fit_explains_what_made_the_rows(rows: ServingRows, fitted: ServingFit) -> None:
-    values = fitted.values(rows.labels)
+    values = fitted.first.values(rows.labels)
     served = rows.served(values)
-    assert np.median(np.abs(served.tpot_s[:, 0] / rows.tpot_s - 1)) < 0.02
+    assert served.tpot_s[:, 0] == pytest.approx(rows.tpot_s, rel=0.01)
     assert np.median(np.abs(served.ttft_s[:, 0] / rows.ttft_s - 1)) < 0.05
-    launch = values["launch"] * values["whole"]
     slow = rows.labels["runtime"] == "vllm"
-    assert np.mean(launch[slow]) > 1.2 * np.mean(launch[~slow])
+    assert np.mean(values["request_s"][slow]) > 1.2 * np.mean(values["request_s"][~slow])
 
 
 def test_it_is_pure(rows: ServingRows, fitted: ServingFit) -> None:
     again = fit_serving(rows)
-    assert {k: e.value for k, e in again.passes.table.items()} == {k: e.value for k, e in fitted.passes.table.items()}
+    assert {k: e.value for k, e in again.first.table.items()} == {k: e.value for k, e in fitted.first.table.items()}
 
 
 def test_some_rows_are_answered_as_all_are(rows: ServingRows) -> None:
@@ -105,37 +95,25 @@ def test_some_rows_are_answered_as_all_are(rows: ServingRows) -> None:
     assert len(rows.take(np.array([1, 2])).engines) == 1
 
 
-def test_every_part_has_one_factor() -> None:
-    assert set(PARTS) >= LAUNCHED
-    found = part_factors({"launch": 2.0, "whole": 3.0})
-    assert list(found) == list(PARTS)
-    assert found["launch"] == found["experts.launch"] == found["quantise"] == 6.0
-    assert found["gemm.w8.memory"] == 3.0
-    assert all(factor == 1.0 for factor in part_factors({}).values())
-
-
 def test_parameters_are_written_and_read_back(rows: ServingRows, fitted: ServingFit) -> None:
     numbers = Parameters(read_table(write_table(fitted.parameters()), "serving.csv"))
-    read = ServingFit.of(numbers).values(rows.labels)
-    for name, column in fitted.values(rows.labels).items():
+    read = ServingFit.of(numbers).first.values(rows.labels)
+    for name, column in fitted.first.values(rows.labels).items():
         assert np.broadcast_to(read[name], (ROWS,)) == pytest.approx(np.broadcast_to(column, (ROWS,)), rel=0.02)
 
 
 def test_nothing_fitted_is_all_priors(rows: ServingRows) -> None:
-    values = ServingFit.of(Parameters({})).values(rows.labels)
-    assert float(np.max(np.asarray(values["whole"]))) == 1
+    values = ServingFit.of(Parameters({})).first.values(rows.labels)
+    assert float(np.max(np.asarray(values["burst"]))) == 1
 
 
-def test_plans_get_the_factors_of_their_runtime() -> None:
+def test_plans_wait_for_what_their_runtime_adds_to_a_request() -> None:
     numbers = shipped_parameters()
-    chips = [get_chip("h100-sxm5-80gb"), get_chip("b200-sxm")]
-    served = served_overheads(numbers, "simt", "vllm", chips)
-    assert set(served.factors) == set(PARTS)
-    assert all(np.all(np.asarray(v) > 0) for v in served.factors.values())
-    at = served.take(np.array([[1], [0], [0]]))
-    assert all(np.shape(v) == (3, 1) for v in at.factors.values())
+    served = served_overheads(numbers, "simt", "vllm")
+    assert served.request_s == pytest.approx(numbers.table["serving.first.request_s.all"].value)
+    assert not served.factors
     for family, runtime in (("systolic", "vllm-tpu"), ("simt", "llama.cpp"), ("cpu", "vllm-cpu")):
-        assert not served_overheads(numbers, family, runtime, chips[:1]).factors
+        assert served_overheads(numbers, family, runtime) == numbers.overheads(family, runtime)
 
 
 # ------------------------------------------------------------------- harnesses
@@ -210,7 +188,7 @@ def test_a_run_of_a_suite_is_known_by_its_lengths_and_its_script() -> None:
 
 
 def test_everything_shipped_is_read_back() -> None:
-    """A name that is shipped and not read would be a factor lost: those of parts of a pass hold dots."""
+    """A name that is shipped and not read would be a number lost."""
     table = shipped_parameters().table
     shipped = {name for name in table if name.startswith("serving.") and ".seen." not in name}
     read = ServingFit.of(shipped_parameters()).parameters()

@@ -41,7 +41,8 @@ GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 class _Lever:
     """One change of a question: the options that ask for it, and what they mean. `keeps`: it leaves the targets and the
     load as they are, so that it may stand together with another. `least`: the share of the cost that it has to save
-    beside what it gives away. `eases`: it asks for less, which all software of the chip is asked for."""
+    beside what it gives away. `eases`: it asks for less, which all software of the chip is asked for. `published`: the
+    checkpoint that it takes."""
 
     options: str
     words: str
@@ -49,6 +50,7 @@ class _Lever:
     keeps: bool = False
     least: float = 0.0
     eases: bool = False
+    published: str = ""
 
     def __add__(self, other: _Lever) -> _Lever:
         """Both at once."""
@@ -110,7 +112,7 @@ def _tried(
     other = f", with {plan.runtime}" if plan.runtime != first.runtime else ""
     saves = 1.0 - after.mid / before.mid
     words = lever.words + other
-    return LeverRecord(lever.options, words, plan.chips, plan.spread, plan.price, saves, plan.chance)
+    return LeverRecord(lever.options, words, plan.chips, plan.spread, plan.price, saves, plan.chance, lever.published)
 
 
 def _least_usd(context: Context, chip: Chip) -> float:
@@ -197,6 +199,7 @@ def _narrower(context: Context, model: str, first: PlanRecord, chip: Chip) -> It
             f"weights{made}: {quality_words(quality_of(graph.model.name, name, published))}",
             lambda c: replace(c, found=load_generating(model, name, None)),
             keeps=True,
+            published=published,
         )
 
 

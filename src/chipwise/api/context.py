@@ -93,7 +93,7 @@ class Context:
         if self.tactics.level == "stock":
             graph = self.found.graph
             costs = self.numbers.as_installed(costs, software, chips, dated, graph.model.architecture)
-        overheads = served_overheads(self.numbers, family, software, chips)
+        overheads = served_overheads(self.numbers, family, software)
         if self.tactics.level == "stock":  # submissions run engines of their own, or capture what they send
             overheads = self.numbers.starts(overheads, software, chips, dated)
         overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
@@ -233,7 +233,6 @@ class Context:
             powered = None if d.holds is not None else Powered.of(d.chip, chips, d.system, self.numbers)
             ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
             together = max(int(ranks) // package, 1)
-            precision = self.found.graph.model.precision
             does = Performance(
                 found.each(of_row),
                 Bounds(*(np.asarray(getattr(bounds, f.name)[row]) for f in fields(Bounds))),
@@ -246,7 +245,7 @@ class Context:
                     d,
                     layout,
                     replace(fleet, stretch=stretch[row]),
-                    precision,
+                    self.found.graph.model,
                     w,
                     near[row],
                     doubt[row],

@@ -61,7 +61,7 @@ class ServedPass:
         """The pass, by resource."""
         numbers, chips, family = self.numbers, [self.chip], self.chip.family
         costs = numbers.as_installed(numbers.cost(family, self.software, chips), self.software, chips)
-        overheads = served_overheads(numbers, family, self.software, chips)
+        overheads = served_overheads(numbers, family, self.software)
         overheads = numbers.starts(overheads, self.software, chips)
         overheads = Tactics().paced(overheads, numbers, get_runtime(self.software), chips)
         at = np.zeros((), dtype=np.intp)

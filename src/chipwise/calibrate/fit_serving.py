@@ -1,14 +1,14 @@
-"""Fits what a serving stack needs beyond its kernels to measured time per token and time to the first token.
+"""Fits what a serving stack adds to a first token beyond its kernels to measured times, under passes as kernels say.
 
-Two stages. First factors on the parts of a pass (`predict.parts`), to TPOT;
-then the numbers of a stack that only the first token sees, to TTFT under those passes. Numbers are shared in a
-hierarchy (`fit`): one value for all rows, and effects by runtime and by benchmark client; an effect without
-rows is 1. Priors: kernel measurements, hence factors of 1.
+Numbers are shared in a hierarchy (`fit`): one value for all rows, and effects by runtime and by benchmark client; an
+effect without rows is 1. Passes themselves have no number of their own: those of a runtime on all of a pass and on its
+launches bought nothing on rows that a fit had not seen, and cost a tenth where a runtime or a client was left out
+(docs/log/serving.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from math import inf
 
@@ -19,11 +19,9 @@ from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import Harness
 from chipwise.cost.cost import Cost
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 from chipwise.values import dataclass
@@ -33,17 +31,6 @@ SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on N
 ITERATIONS = 7
 
 APART = " apart"
-_RUNTIME = ("runtime",)
-
-LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
-"""Parts whose time is mostly that of starting kernels: how well a runtime captures and fuses them differs."""
-
-_PASSES: Mapping[str, Quantity] = {
-    # what a runtime adds to or takes from every pass, and from its launches besides; factors on products, experts,
-    # attention or exchanges made rows worse that a fit had not seen (docs/log/serving.md)
-    "whole": Quantity(1.0, 0.2, "ratio", (EffectLevel(_RUNTIME, 0.1),), 0.1, 10.0),
-    "launch": Quantity(1.0, 0.3, "ratio", (EffectLevel(_RUNTIME, 0.2),), 0.1, 10.0),
-}
 
 _FIRST_TOKEN: Mapping[str, Quantity] = {
     # without a benchmark client close to its prior: what clients add is theirs
@@ -54,7 +41,6 @@ _FIRST_TOKEN: Mapping[str, Quantity] = {
     "burst": Quantity(1.0, 0.5, "ratio", (), 0.02, 40.0),
 }
 
-PASSES = EffectGroup(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
 FIRST_TOKEN = EffectGroup(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.6)
 
 
@@ -98,10 +84,8 @@ class ServingRows:
         )
 
     def served(self, values: Mapping[str, Real]) -> Prediction:
-        """Every row under factors on parts and numbers of the stack, [N, 1]; absent ones are the defaults."""
+        """Every row under numbers of the stack, [N, 1]; absent ones are the defaults."""
         size = len(self)
-        factors = np.stack([np.broadcast_to(f, (size,)) for f in part_factors(values).values()], axis=1)
-        factors = factors * self.slower
         plain = Service()
         names = ("request_s", "stream_tokens")
         numbers = {
@@ -110,78 +94,57 @@ class ServingRows:
         service = Service(**numbers, burst=self.burst * np.asarray(values.get("burst", 1.0)))
         found: dict[str, Array] = {f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"}
         for engines, rows in zip(self.engines, self.index, strict=True):
-            answer = engines.under(service.take(rows), factors[rows]).closed(self.clients[rows, None])
+            answer = engines.under(service.take(rows), self.slower[rows]).closed(self.clients[rows, None])
             for name, column in found.items():
                 column[rows] = getattr(answer, name)
         return Prediction(**found, cost=Cost())
 
 
-def part_factors(values: Mapping[str, Real]) -> dict[str, Real]:
-    """The factor of every part: that of the runtime, and on launches its own; 1 where nothing was fitted."""
-    whole = np.asarray(values.get("whole", 1.0))
-    launch = whole * np.asarray(values.get("launch", 1.0))
-    return {part: launch if part in LAUNCHED else whole for part in PARTS}
-
-
 @dataclass(frozen=True)
 class ServingFit:
-    """Effects on passes and on the first token, and which chips were seen."""
+    """Effects on the first token, and which chips and runtimes were seen."""
 
-    passes: Effects
     first: Effects
     seen: Mapping[str, Parameter] = field(default_factory=dict)
 
-    def values(self, labels: Labels) -> dict[str, Array]:
-        """Factors and numbers of every row, as `Engines.served` reads them."""
-        return {**self.passes.values(labels), **self.first.values(labels)}
-
     def parameters(self) -> dict[str, Parameter]:
         """What to ship."""
-        return {**PASSES.parameters(self.passes), **FIRST_TOKEN.parameters(self.first), **self.seen}
-
-    @property
-    def count(self) -> int:
-        """Numbers that the fit chose: one for every effect on a pass or on the first token."""
-        return len(self.passes.table) + len(self.first.table)
+        return {**FIRST_TOKEN.parameters(self.first), **self.seen}
 
     @classmethod
     def of(cls, numbers: Parameters) -> ServingFit:
         """The inverse of `parameters`; numbers that hold no serving fit give its priors."""
         own = {name: p for name, p in numbers.table.items() if name.startswith(f"{PREFIX}.")}
-        return cls(PASSES.of(own), FIRST_TOKEN.of(own))
+        return cls(FIRST_TOKEN.of(own))
 
 
-def fitted_passes(rows: ServingRows) -> Fitting:
-    """How the factors on passes are fitted."""
-    return Fitting(_Stage(rows, {}).rows(rows.tpot_s, "tpot_s"), PASSES.quantities, iterations=ITERATIONS)
+def fitted_first(rows: ServingRows) -> Fitting:
+    """How the numbers of the first token are fitted."""
 
+    def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
+        whole = len(index) == len(rows) and bool(np.all(index == np.arange(len(index))))
+        found: Array = (rows if whole else rows.take(index)).served(values).ttft_s[:, 0]
+        return found
 
-def fitted_first(rows: ServingRows, passes: Effects) -> Fitting:
-    """How the numbers of the first token are fitted under those of passes."""
-    stage = _Stage(rows, passes.values(rows.labels)).rows(rows.ttft_s, "ttft_s")
-    return Fitting(stage, FIRST_TOKEN.quantities, iterations=ITERATIONS)
+    return Fitting(FitRows(rows.labels, rows.ttft_s, model), FIRST_TOKEN.quantities, iterations=ITERATIONS)
 
 
 def fit_serving(rows: ServingRows) -> ServingFit:
     """The effects that explain the rows best under their priors. Pure: same rows, same answer."""
-    passes = fitted_passes(rows).effects()
-    first = fitted_first(rows, passes).effects()
-    chips = seen(f"{PREFIX}.seen.chip", rows.labels["chip"].tolist(), SOURCE, passes.rows_hash)
-    return ServingFit(passes, first, chips)
+    first = fitted_first(rows).effects()
+    met = (seen(f"{PREFIX}.seen.{of}", rows.labels[of].tolist(), SOURCE, first.rows_hash) for of in ("chip", "runtime"))
+    return ServingFit(first, {name: p for each in met for name, p in each.items()})
 
 
-def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequence[Chip]) -> Overheads:
-    """Host and link overheads of a runtime on chips of one family, with the factors that served workloads gave
-    the parts of its passes, one per chip. Runtimes and families that were not fitted have none."""
+def served_overheads(numbers: Parameters, family: str, runtime: str) -> Overheads:
+    """Host and link overheads of a runtime on chips of one family, with what it adds to a request where that was
+    fitted."""
     plain = numbers.overheads(family, runtime)
-    fitted = numbers.derived(ServingFit.of)
-    if family != "simt" or runtime not in fitted.passes.keys_of("runtime"):
+    fitted = numbers.derived(ServingFit.of).first
+    if family != "simt" or runtime not in fitted.keys_of("runtime"):
         return plain
-    labels = {"runtime": np.full(len(chips), runtime)}
-    values = fitted.passes.values(labels)
-    factors = part_factors(values)
-    client = fitted.first.values({**labels, "harness": np.full(len(chips), "")})
-    return replace(plain, factors=factors, request_s=float(client["request_s"][0]))
+    client = fitted.values({"runtime": np.array([runtime]), "harness": np.array([""])})
+    return replace(plain, request_s=float(client["request_s"][0]))
 
 
 def client_of(harness: Harness, *, apart: bool) -> str:
@@ -216,21 +179,3 @@ def knows_client(numbers: Parameters, harness: Harness, *, apart: bool) -> bool:
     """Whether runs under a benchmark client were fitted."""
     known = numbers.derived(ServingFit.of).first.keys_of("harness")
     return bool(harness.id) and client_of(harness, apart=apart) in known
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """One figure of all rows as a function of the numbers that are not `known` yet."""
-
-    data: ServingRows
-    known: Mapping[str, Array]
-
-    def rows(self, measured_s: Array, figure: str) -> FitRows:
-        def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
-            whole = len(index) == len(measured_s) and bool(np.all(index == np.arange(len(index))))
-            rows = self.data if whole else self.data.take(index)
-            known = {name: column[index] for name, column in self.known.items()}
-            found: Array = getattr(rows.served({**known, **values}), figure)[:, 0]
-            return found
-
-        return FitRows(self.data.labels, measured_s, model)

@@ -35,7 +35,7 @@ SEEN = f"{PREFIX}.seen.chip="
 TUNED = EffectGroup(PREFIX, priors("tuned"), SOURCE, 0.005)
 """What the quantities of `fit_media.TIMES` are multiplied with."""
 
-WORTH = 0.03
+WORTH = 0.1
 
 
 @dataclass(frozen=True)

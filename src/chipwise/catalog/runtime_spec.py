@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from chipwise.catalog.chip import Chip, Provenance
-from chipwise.catalog.schema import known_keys, read_text, read_texts, record
+from chipwise.catalog.schema import known_keys, read_flag, read_text, read_texts, record
 from chipwise.catalog.software import CITED, Software, SoftwareTable
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
@@ -211,7 +211,7 @@ class Rule:
 
     `native` holds (weight format, class of activation) pairs whose product is computed in that class;
     `weights_only` are formats that are stored so and multiplied in `half`, the 16-bit type; for `no_experts` it has no
-    kernel that multiplies experts.
+    kernel that multiplies experts. `experimental`: whoever makes it says that it is not ready there.
     """
 
     chips: frozenset[str]
@@ -221,6 +221,7 @@ class Rule:
     half: str
     provenance: Provenance
     no_experts: frozenset[str] = frozenset()
+    experimental: bool = False
 
     @property
     def runs(self) -> bool:
@@ -230,7 +231,7 @@ class Rule:
     @classmethod
     def read(cls, table: SoftwareTable, where: str, entry: object, default: Provenance) -> Self:
         """One entry of `on`. Raises `UsageError`."""
-        optional = ("mixed", "weights_only", "kv", "half", "no_experts", *CITED)
+        optional = ("mixed", "weights_only", "kv", "half", "no_experts", "experimental", *CITED)
         said = known_keys(entry, optional, where, ("chips", "native"))
         native = {(name, table.formats[name]) for name in table.formats_of(f"{where}.native", said["native"])}
         for pair in read_texts(f"{where}.mixed", said.get("mixed", [])):
@@ -245,6 +246,7 @@ class Rule:
             half=read_text(f"{where}.half", said.get("half", "bf16"), table.formats),
             provenance=table.cited(where, said, default),
             no_experts=frozenset(table.formats_of(f"{where}.no_experts", said.get("no_experts", []))),
+            experimental=read_flag(f"{where}.experimental", said.get("experimental", False)),
         )
         if not rule.runs and not rule.provenance.note:
             raise UsageError(f"{where}: a row without formats records that chips are not supported", "say why in note")
@@ -478,6 +480,14 @@ class Runtime(Software):
             if wanted in rule.chips:
                 return rule
         return None
+
+    def untested(self, chip: Chip, architecture: str) -> tuple[str, ...]:
+        """What nobody vouches for where it runs such a model (`supports`) on a chip, in words."""
+        rule = self.rule(chip)
+        return (
+            *(() if architecture in self.architectures else (f"{self.name} lists no {architecture} models",)),
+            *((f"{self.name} is experimental on {chip.id}",) if rule is not None and rule.experimental else ()),
+        )
 
     def supports(
         self,

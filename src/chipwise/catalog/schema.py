@@ -153,6 +153,11 @@ def _as(kind: Any, value: Any, where: str) -> Any:
     return kind(value)
 
 
+def read_flag(where: str, value: object) -> bool:
+    """True or false. Raises `UsageError`."""
+    return bool(_as(bool, value, where))
+
+
 class Values:
     """Reads values out of tables; `where` opens every message."""
 

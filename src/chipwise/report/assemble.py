@@ -41,7 +41,7 @@ from chipwise.values import dataclass
 from chipwise.workload.gguf import narrow
 from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
-from chipwise.workload.precision import Precision
+from chipwise.workload.model import Model
 from chipwise.workload.workload import Workload
 
 
@@ -184,14 +184,14 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A candidate as it is asked for: `fleet` of the `layout` on a `deployment`, of weights in a `precision`, under a
-    `workload`. `near` says what was measured near it, `doubt` how far its figures may be off, `by` what runs of the
-    user's own leave of that."""
+    """A candidate as it is asked for: `fleet` of the `layout` on a `deployment`, of a `model` under a `workload`.
+    `near` says what was measured near it, `doubt` how far its figures may be off, `by` what runs of the user's own
+    leave of that."""
 
     deployment: Deployment
     layout: Layout
     fleet: ReplicaSet
-    precision: Precision
+    model: Model
     workload: Workload
     near: Nearness
     doubt: Doubt
@@ -278,6 +278,12 @@ def _as_asked(made: Figure, *, given: bool) -> Figure:
     return replace(made, low=made.mid, high=made.mid) if given else made
 
 
+def _untested(of: Deployed) -> tuple[str, ...]:
+    """What nobody vouches for; of desks the lists of software were read in part."""
+    d = of.deployment
+    return () if of.workload.task == "local" else d.runtime.untested(d.chip, of.model.architecture)
+
+
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
     """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
     deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
@@ -334,8 +340,8 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         chips=chips,
         replicas=fleet.carrying + fleet.spare,
         layout=layout_,
-        precision=of.precision.name,
-        kv=of.precision.kv.name,
+        precision=of.model.precision.name,
+        kv=of.model.precision.kv.name,
         runtime=deployment.runtime.id,
         batch=one(prediction.batch) / fleet.carrying,
         concurrency=one(prediction.concurrency) / fleet.carrying,
@@ -362,6 +368,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         spare=fleet.spare,
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
+        untested=_untested(of),
         system=deployment.system.id if deployment.system else "",
         chance=_chance(workload, *bounded, hours, carried),
         job=job,
@@ -543,7 +550,8 @@ def _size(p: PlanRecord) -> tuple[float, ...]:
 
 def doubts(plan: PlanRecord) -> int:
     """How many things speak against a plan: that nobody measured such, that its price is old, that it is rented from
-    whoever offers a machine, that it runs in stages, that its weights are converted."""
+    whoever offers a machine, that it runs in stages, that its weights are converted, that its software was not tested
+    with the model or on the chip."""
     price = plan.price
     return (
         (plan.pace.basis == "modelled")
@@ -551,6 +559,7 @@ def doubts(plan: PlanRecord) -> int:
         + bool(price and price.provider in MARKETPLACES)
         + (plan.layout.pp > 1)
         + plan.converted
+        + len(plan.untested)
     )
 
 

@@ -105,7 +105,7 @@ class PlanRecord(Plan, Tabled):
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
     `scaling` is how replicas may follow a log or a day with the targets held (None: not looked for, or all have to
     run); `up` how often all are up that carry the load (None: no replica is spare); `peak` what a simulation of the
-    busiest slice of a day says of it (None: not simulated).
+    busiest slice of a day says of it (None: not simulated); `untested` what nobody vouches for, of its software.
     """
 
     layout: LayoutRecord
@@ -147,6 +147,7 @@ class PlanRecord(Plan, Tabled):
     scaling: FollowingRecord | None = None
     up: UpRecord | None = None
     peak: PeakRecord | None = None
+    untested: tuple[str, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """Its figures, and where time and memory go, as `explain` shows them."""
@@ -196,7 +197,8 @@ class PlanRecord(Plan, Tabled):
 @dataclass(frozen=True, slots=True)
 class LeverRecord:
     """A change that makes the first plan cheaper: the options that ask for it, what it means, the plan on the same chip
-    with it, the share of the cost that it `saves`, and the `chance` that the targets then hold."""
+    with it, the share of the cost that it `saves`, the `chance` that the targets then hold, and the checkpoint that
+    somebody `published` for it."""
 
     options: str
     words: str
@@ -205,6 +207,7 @@ class LeverRecord:
     price: PriceRecord | None
     saves: float
     chance: float | None = None
+    published: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -472,6 +475,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         openings = (f"{missed}{works}. Nearest: {what}",)
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
+    found += f" Not tested by anybody known: {'; '.join(first.untested)}." if first.untested else ""
     return (*openings, _does(report), *follows(report.plans), found, *_certainty(report), *_alternatives(report))
 
 
@@ -505,13 +509,20 @@ def _certainty(report: PlanReport) -> list[str]:
     if report.kept and report.ways:
         return [f"{usual} probability is out of reach; what would give it: {', or '.join(report.ways)}."]
     even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
-    first = report.plans[0]
-    if even is None or even.saves < preferences().costly or first.price is None or even.price is None:
+    if even is None:
         return []
     chance = preferences().even if even.chance is None else even.chance
+    return _saved(report, even, f"{chance_percent(chance)}% probability")
+
+
+def _saved(report: PlanReport, lever: LeverRecord, gives: str, then: str = "") -> list[str]:
+    """What a plan with a change costs, where that saves enough to stand in the verdict."""
+    first = report.plans[0]
+    if lever.saves < preferences().costly or first.price is None or lever.price is None:
+        return []
     return [
-        f"With {chance_percent(chance)}% probability ({even.options}): {even.chips}x {first.chip} ({even.spread}), "
-        f"${figures.mid(even.price)}/h, ${format_number(first.price.mid - even.price.mid)}/h less."
+        f"With {gives} ({lever.options}): {lever.chips}x {first.chip} ({lever.spread}), ${figures.mid(lever.price)}/h, "
+        f"${format_number(first.price.mid - lever.price.mid)}/h less{then}."
     ]
 
 
@@ -581,7 +592,8 @@ def _surely(chance: float) -> str:
 
 
 def _alternatives(report: PlanReport) -> list[str]:
-    """The best plan with the checkpoint as it is, and plans that the prediction cannot tell from the first."""
+    """The best plan with the checkpoint as it is, one with a smaller published checkpoint where that saves much,
+    and plans that the prediction cannot tell from the first."""
     first, lines = report.plans[0], list[str]()
     if report.as_stored is not None:
         stored = report.as_stored
@@ -589,6 +601,10 @@ def _alternatives(report: PlanReport) -> list[str]:
             f"If you keep {stored.precision}: {stored.machines} ({stored.spread})"
             f"{_cost(report, stored, ', ')}; {first.precision} {first.keeps}."
         )
+    ready = next((lever for lever in report.levers if lever.published), None)
+    if ready is not None:
+        weights, _, keeps = ready.words.partition(": ")
+        lines += _saved(report, ready, weights, f"; {ready.options.split()[-1]} {keeps}")
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= preferences().told:
         lines.append(_dearer(report.cheapest, first, report))
@@ -623,6 +639,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
         (bool(least.price and least.price.stale), bool(first.price and first.price.stale), "has an old price"),
         (least.layout.pp > 1, first.layout.pp > 1, "runs in pipeline stages"),
         (least.converted, first.converted, "converts the weights"),
+        (bool(least.untested), bool(first.untested), "runs on software that nobody tested so"),
     )
     why = [words for its, mine, words in pairs if its and not mine]
     billed = [p.price.billed if p.price else p.chips for p in (least, first)]

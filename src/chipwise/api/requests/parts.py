@@ -59,6 +59,7 @@ from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import MOST_SHARERS, PrefixCache
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.lora import Adapter
+from chipwise.workload.media.assemble import reads_text
 from chipwise.workload.workload import CONFIDENCE, USUAL_TPOT_S, USUAL_TTFT_S, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
@@ -81,7 +82,11 @@ def _spread(text: str, option: str) -> tuple[float, float]:
 
 def _percentile(text: str, option: str) -> float | None:
     said = text.strip().lower().removeprefix("p")
-    return None if said == "mean" else parse_quantity(said, "", option, low=50.0, high=99.9) / 100.0
+    if said == "mean":
+        return None
+    value = parse_quantity(said, "", option, low=0.5, high=99.9)
+    # 0.99 is what numerical libraries call p99; p1 to p49 bound nothing that a target is set for
+    return value if value < 1.0 else parse_quantity(said, "", option, low=50.0, high=99.9) / 100.0
 
 
 def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
@@ -474,17 +479,26 @@ class SampleOptions(Asked):
     def _settings(self) -> dict[str, Any]:
         """Settings by name. Raises `UsageError` for one that is an option, or was given as one too."""
         settings = {name: _setting(said) for name, said in (self.values["settings"] or {}).items()}
+        lengths = {name: LENGTHS[name] for name in self._given() & {*LENGTHS}}
+        both = next((name for name, size in lengths.items() if size in settings), None)
+        if both is not None:
+            what = f"{lengths[both]} is given twice: as {option_of(both)} and in --settings"
+            raise UsageError(what, "keep the one that is meant", field=both)
+        settings |= {size: self.values[name] for name, size in lengths.items()}
         own = next((n for n in settings if n in OPTIONS), None)
         if own is not None:
             hint = f"as in {OPTIONS[own]}"
             raise UsageError(f"{own} is no setting: it is asked by itself", hint, field="settings")
         sizes = {f.name for f in fields(SampleOptions)} - {"settings"}
-        given = {f.name for f in fields(self) if f.name in sizes and getattr(self, f.name) != f.default}
-        twice = next((n for n in settings if n in given), None)
+        twice = next((n for n in settings if n in self._given() & sizes), None)
         if twice is not None:
             what = f"{twice} is given twice: as {option_of(twice)} and in --settings"
             raise UsageError(what, "keep the one that is meant", field=twice)
         return settings
+
+    def _given(self) -> set[str]:
+        """Fields that are not as they are where nothing is said."""
+        return {f.name for f in fields(self) if getattr(self, f.name) != f.default}
 
     def sampling(self) -> Sampling:
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
@@ -538,8 +552,10 @@ class SampleOptions(Asked):
         alike |= {"offload"} if isinstance(self, PlaceOptions) else set()
         of_samples = {f.name for f in fields(SampleOptions)} - alike | {"samples"}
         strange = {*TOKENS, *self.idle()} - {*self.common()} if found else of_samples
+        if found and reads_text(model):
+            strange -= {*LENGTHS}
         for f in fields(self):
-            if f.name in strange and getattr(self, f.name) != f.default:
+            if f.name in strange & self._given():
                 kind = "generates no tokens" if found else "is a language model"
                 what = f"{option_of(f.name)} says nothing about {model}, which {kind}"
                 raise UsageError(what, self._instead(f.name, network=found), field=outer(f))
@@ -566,6 +582,8 @@ TOKENS = (
     "concurrency", "count", "replicas", "scale", "cache_tiers",
 )  # fmt: skip
 """Fields that ask about language models alone."""
+LENGTHS = {"in_": "tokens", "out": "targets"}
+"""Settings of models that read texts, by the fields that say the same of language models."""
 _COPIES = "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"
 _WHOLE = "the target for a whole answer is --e2e, e.g. 10min"
 OF_SAMPLES: Mapping[str, tuple[str, str]] = {
@@ -574,8 +592,6 @@ OF_SAMPLES: Mapping[str, tuple[str, str]] = {
     "ttft": (_WHOLE, "e2e"),
     "tpot": (_WHOLE, "e2e"),
     "tokens": ("a job of --task batch is --samples, e.g. 10k", "samples"),
-    "in_": ("what an encoder reads is --settings tokens={said}", "settings"),
-    "out": ("what a decoder writes is --settings targets={said}", "settings"),
     "lora": ("an adapter that is merged into the weights adds no time: leave it out", ""),
 }
 """What is said instead of such a field about a network without tokens, and the field that it needs."""

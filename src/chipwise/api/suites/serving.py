@@ -24,13 +24,11 @@ from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, read
 from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.fit_serving import (
     FIRST_TOKEN,
-    PASSES,
     ServingFit,
     ServingRows,
     client_of,
     fit_serving,
     fitted_first,
-    fitted_passes,
     knows_client,
 )
 from chipwise.calibrate.parameters import Parameters
@@ -454,16 +452,13 @@ def _fit(m: MeasuredServing, kept: Index, _: Parameters) -> ServingFit:
 
 
 def _fitted(m: MeasuredServing, _: Parameters) -> dict[str, tuple[Fitting, Index]]:
-    """Those of the first token under the passes of all rows."""
-    passes, every = fitted_passes(m.data), np.arange(len(m.data))
-    first = fitted_first(m.data, passes.effects())
-    return {PASSES.prefix: (passes, every), FIRST_TOKEN.prefix: (first, every)}
+    return {FIRST_TOKEN.prefix: (fitted_first(m.data), np.arange(len(m.data)))}
 
 
 def _answer(m: MeasuredServing, out: Index, fitted: ServingFit, _: str) -> Residuals:
     """What a fit says of rows, alone and with one other row of their deployment as an anchor."""
     part = m.data.take(out)
-    times = part.served(fitted.values(part.labels))
+    times = part.served(fitted.first.values(part.labels))
     plain = {figure: getattr(times, figure)[:, 0] for figure in FIGURES}
     lines = [_compared(m, out, plain, UNSEEN)]
     runs = [m.runs[i] for i in out]
@@ -579,7 +574,7 @@ def _report(m: MeasuredServing, found: Residuals, key: str) -> Validation:
     for name in ("llama fp8", "chip", "runtime", "precision", "model"):
         tables[f"aggregated, by {name}"] = together.summaries(name, least=10)
     what = {"cell": "(architecture, chip) cell", "model": "architecture"}.get(key, key)
-    count, cells = fit_serving(m.data).count, len({r.run.deployment for r in m.runs})
+    count, cells = len(fit_serving(m.data).first.table), len({r.run.deployment for r in m.runs})
     return Validation(
         "serving" if key == "cell" else f"serving with a {key} never seen",
         f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals are "

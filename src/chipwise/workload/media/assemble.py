@@ -881,6 +881,12 @@ def windowed(name: str) -> bool:
     return found.task == "speech" and isinstance(facts.part(found.values["network"]), Whisper)
 
 
+def reads_text(name: str) -> bool:
+    """Whether a model is built in and reads texts, as those that embed, rank or translate them do."""
+    named = networks.is_built_in(name) and not name.startswith(networks.BY_COUNTS)
+    return named and entry(name).task == "text"
+
+
 def pipeline(
     name: str,
     *,
