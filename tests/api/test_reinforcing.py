@@ -128,10 +128,13 @@ def test_a_loop_needs_chips_that_reach_each_other() -> None:
 
 
 def test_new_weights_pass_every_engine_whole() -> None:
-    """1.7 G parameters in 16 bit, whether 16 chips are two hosts or 8 are one, and however many engines there are."""
-    for count in ("8", "16", "64"):
-        found = plans(placement="apart", train_share="50%", counts=count)["apart"]
-        assert found.parts["sync"] == pytest.approx(2.0 * 1.72e9 / TAKEN, rel=0.01)
+    """1.7 G parameters in 16 bit, however many engines there are: as fast as devices see all of them, or as a shard
+    crosses the network between hosts of eight."""
+    weights = 2.0 * 1.72e9
+    for count in (8, 16, 64):
+        found = plans(placement="apart", train_share="50%", counts=str(count))["apart"]
+        crossed = weights / found.tp / 50e9 if count > 8 else 0.0
+        assert found.parts["sync"] == pytest.approx(max(weights / TAKEN, crossed), rel=0.01)
     assert any("of new weights reach every engine" in line for line in found.why)
 
 

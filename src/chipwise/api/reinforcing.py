@@ -337,11 +337,9 @@ def _trained(
         site, at = _situated(run, numbers)
     steps = whole / run.global_batch
     c = site.job.cluster
-    held = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
-    weights = max(held * engine.chips, HANDED * float(site.job.network.params))
-    shard = weights / engine.chips
+    weights = HANDED * float(site.job.network.params)
     joined = _joined(chip, c, (chips + others) * site.devices)
-    sync = handed_s(weights, shard, at.devices, joined)
+    sync = handed_s(weights, weights / engine.chips, at.devices, joined)
     return _Trained(
         site,
         layout_record(at.spread),

@@ -38,7 +38,7 @@ PAGED = 2.8e9
 """B/s: of a device's tensors into host memory that is allocated as they move, not pinned. Source: sgl-project/sglang,
 pull request 32032 (2.8 GB/s, H200); NVIDIA-NeMo/RL, issue 3976 (1.8 GB/s, H100)."""
 
-LOOP = 1.74
+LOOP = 1.78
 """ratio: of sampling, scoring and training in a loop over the same priced alone, as benchmarks run them. Source: median
 of ten published loops of NVIDIA-NeMo/RL (docs/about/performance-summary.md, v0.4 and v0.6: 8B to 671B on 16 to 128 H100
 and GB200); told from the other nine, a loop is off by a factor of 1.05 in the median. What it is made of (engines that
