@@ -40,7 +40,7 @@ _SCALES: dict[str, dict[str, float]] = {
     "s": _TIME,
     "B": _prefixed(_PREFIX | _BINARY, "B"),
     "B/s": _prefixed(_PREFIX | _BINARY, "B/s")
-    | _prefixed({p: f / 8.0 for p, f in _PREFIX.items() if f > 1.0}, "b/s", "bit/s", "bps"),
+    | _prefixed({p: f / 8.0 for p, f in _PREFIX.items() if f > 1.0}, "b/s", "bit/s", "bps", "bE"),
     "FLOP/s": _prefixed(_PREFIX, "FLOP/s", "FLOPS", "OPS", "OP/s"),
     "Hz": _prefixed(_PREFIX, "Hz"),
     "W": _prefixed(_PREFIX, "W"),

@@ -11,6 +11,7 @@ from chipwise import estimate, step, train
 from chipwise.api.media import answer
 from chipwise.api.media_asked import Sampling
 from chipwise.api.placing import Terms
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.media import MediaPlan
 from chipwise.workload.backward import LOSS, LOSS_PASSES, backward, update
 from chipwise.workload.media.layers import PRECISIONS, Layers, join
@@ -180,3 +181,22 @@ def test_a_traced_pass_is_the_pass_over_a_prompt_of_software_that_serves(chip: s
         assert isinstance(plan, MediaPlan)
         assert plan.latency_s.mid == pytest.approx(float(served.seconds(0, 0, tokens)), rel=0.03)
         assert "without what a server adds" in plan.note
+
+
+def test_a_step_whose_batch_nobody_said_fills_the_chip() -> None:
+    """Images of a classifier on eight cards: 22,060 a second as Lambda measured them, not one at a time; a part of a
+    batch each where it is shared."""
+    found = estimate(model="resnet50", chip="8xh100", training=True).plans[0]
+    assert found.batch >= 64
+    assert found.samples_per_s.low < 22_060 < found.samples_per_s.high
+    assert found.samples_per_s.mid == pytest.approx(22_060, rel=0.15)
+    shared = estimate(model="flux-dev", chip="8xh100", training=True, settings="recompute=full", spread="dp=8,fsdp=1")
+    assert shared.plans[0].batch >= 8
+    assert estimate(model="resnet50", chip="h100", training=True, batch=1).plans[0].batch == 1
+
+
+def test_a_run_of_a_network_names_the_step_that_is_priced() -> None:
+    with pytest.raises(UsageError, match="chipwise estimate resnet50 --chip 8xh100 --training"):
+        train("microsoft/resnet-50", chips="h100", counts="8")
+    with pytest.raises(UnknownNameError, match="unknown model"):
+        train("no-such-model", chips="h100", counts="8")

@@ -281,3 +281,21 @@ def test_within_a_deadline_the_cheapest_is_first() -> None:
     sure = [p.usd.mid for p in bound[:-1] if p.usd]
     # costs within the noise of prices go to the sooner one
     assert all(usd <= (1.0 + preferences().equal) * more for usd, more in pairwise(sure))
+
+
+def test_what_one_card_holds_with_ease_keeps_its_optimiser_in_fp32() -> None:
+    """A third of a billion parameters on 80 GB, three billion as users of that trainer load them: in 16 bit."""
+    names = "BAAI/bge-large-en-v1.5", "meta-llama/Llama-3.2-3B"
+    asked = {"task": "finetune", "method": "full", "chips": ("h100",), "counts": (1,), "trainer": "hf-trainer"}
+    small, large = (train_plan(name, **asked).plans[0].policy for name in names)
+    assert small == ""
+    assert "master=no" in large
+
+
+def test_a_network_is_said_by_host_as_well_as_by_chip() -> None:
+    """Eight A100 behind one card of 100 Gb/s."""
+    one, other = (
+        train_plan(ROW, chips=("a100-sxm4-80gb",), counts=(16,), tokens=1e10, network_figures=figures).plans[0]
+        for figures in ({"host": "100GbE"}, {"nic": "12.5Gb/s"})
+    )
+    assert one.step_s == other.step_s

@@ -113,6 +113,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"max_chips": 4}, UsageError, "at most 4"),
         ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
         ({"network_figures": {"oversubscription": "0"}}, UsageError, "out of range"),
+        ({"network_figures": {"nic": "1Gb/s", "host": "8Gb/s"}}, UsageError, "host of all chips"),
         ({"counts": (), "max_usd_per_h": 0.01}, InfeasibleError, "relax"),
         ({"wanted": Wanted(Failures(chip_mtbf_h=0.01))}, InfeasibleError, "failures come faster"),
         ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),

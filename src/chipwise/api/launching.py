@@ -44,7 +44,6 @@ from chipwise.catalog.trainer import KERNELS, get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.parallel.layout import Spread
 from chipwise.predict.training.objective import OBJECTIVES
-from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.chains import ChainLink, ChainMember, ChainSpec, chain_files
 from chipwise.report.launch.files import LaunchFile
@@ -631,7 +630,7 @@ def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
         longest_prompt=math.ceil(asked.answers.prompt_tokens * LONGER / BLOCK) * BLOCK,
         longest=math.ceil(asked.answers.longest),
         steps=asked.steps,
-        updates=UPDATES,
+        updates=asked.answers.updates,
         critic=asked.critic,
         reference=asked.reference,
         method=asked.method,
@@ -639,6 +638,7 @@ def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
         rollout_precision=plan["rollout_precision"],
         expected=(f"predicted: {step} a step (80 %), {days} for {asked.steps:,} steps",),
         teacher=asked.teacher,
+        depth=network.layers if (network := _network(saved)) else 0,
     )
 
 

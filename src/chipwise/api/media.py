@@ -13,7 +13,7 @@ from itertools import repeat
 from chipwise.api.answering import Preferred
 from chipwise.api.deciding import apis, called, weighed
 from chipwise.api.loaded import find_chip
-from chipwise.api.media_asked import Files, Sampling, made, own_model
+from chipwise.api.media_asked import Files, Sampling, made, one_size, own_model
 from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
@@ -43,6 +43,7 @@ from chipwise.report.simulated import SimulationReport, rows_of
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
+from chipwise.workload.media.assemble import MOST_BATCH
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import Task, Workload
 
@@ -86,9 +87,11 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
     found = find_chip(several[0] if several else chip, terms.changes, terms.own_chips)
     place = Place.of(found, terms, terms.numbers)
     runs(place.runtime, model, terms.precision)
-    pipeline = place.pipeline(model, terms, asked)
     each = place.packages(asked.spread)
     replicas = copies(several[1], each, chip, "--spread") if several else None
+    if asked.training and asked.batch is None and not one_size(model):
+        asked = _filled(model, place, terms, asked)
+    pipeline = place.pipeline(model, terms, asked)
     plan_ = priced(pipeline, place, terms, asked, replicas)
     if plan_.verdict == "no":
         short = plan_.short_bytes / 1e9
@@ -110,6 +113,19 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
         raise InfeasibleError(f"{pipeline.name}: {what}, less than --rate", f"--chip {enough}x{plan_.chip} is enough")
     report = report_of(pipeline, [plan_], [], terms)
     return replace(report, rate_per_s=asked.rate_per_s), place
+
+
+def _filled(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Sampling:
+    """A training step with as many samples as give more of them a second and leave room, doubled from one for each part
+    of a batch on; what its batch is nobody said."""
+    batch, best, found = asked.spread.dp, 0.0, replace(asked, batch=asked.spread.dp)
+    while batch <= MOST_BATCH:
+        sized = replace(asked, batch=batch)
+        plan_ = priced(place.pipeline(model, terms, sized), place, terms, sized)
+        if plan_.verdict != "comfortable" or plan_.samples_per_s.mid < best * (1.0 + preferences().equal):
+            break
+        batch, best, found = 2 * batch, plan_.samples_per_s.mid, sized
+    return found
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:

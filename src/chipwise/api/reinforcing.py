@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 
 import numpy as np
@@ -22,18 +23,17 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.tiers import Tier, trained_tier
-from chipwise.parallel.collective import exchange
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.training.rollout import (
     FORWARD,
     JUDGED,
     LOOP,
     LOOP_SPREAD,
-    UPDATES,
     Answers,
     Decoder,
     Loop,
     handed_s,
+    parked_s,
     rollout_s,
 )
 from chipwise.predict.training.values import Cluster
@@ -44,11 +44,18 @@ from chipwise.report.reinforce import RlPlanRecord, RlReport
 from chipwise.report.train_assemble import layout_record, price_doubts
 from chipwise.report.training import TrainLayoutRecord
 from chipwise.search.prefer import Contenders, order
+from chipwise.search.training import Point
 from chipwise.units import format_bytes, format_seconds
 from chipwise.values import dataclass
 
 # Tensor parallelism and stages that engines are tried with; over several machines where one does not hold the model.
 DEGREES = ((1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4))
+PLAIN = {"zero": 1, "vp": 1}
+"""unit: layout. Chosen: recipes of volcengine/verl and NVIDIA-NeMo/RL under Megatron shard the optimiser alone and have
+no virtual stages; moves layouts of loops whose trainer has fused kernels."""
+HANDED = 2.0
+"""bytes: of a parameter as engines take it, which narrow it themselves. Source: docs.nvidia.com/nemo/rl, fp8 (weights
+are quantised from a higher precision as they are loaded)."""
 FEWER = 4.0  # between the batches at which a pass is timed
 DAY_S = 86400.0
 WHY_IDLE = 0.05
@@ -303,55 +310,72 @@ def _splits(asked: AskedLoop, count: int, engine: _Engine) -> list[int]:
 def _trained(
     asked: AskedLoop, chip: Chip, chips: int, engine: _Engine, numbers: Parameters, others: int = 0
 ) -> _Trained:
-    """Training on the answers of a step: `UPDATES` steps of the optimiser, whose batch is moved to what the chips
-    share, seconds in proportion; `others` sample. Raises the errors of training, and `UsageError` where no network
-    joins them."""
+    """Training on the answers of a step: steps of the optimiser on sequences in which answers are packed, each as long
+    as the longest; their batch is moved to what the chips share, seconds in proportion; `others` sample. Raises the
+    errors of training, and `UsageError` where no network joins them."""
     a = asked.answers
-    batch = max(round(a.count / UPDATES / chips), 1) * chips
+    mean = a.prompt_tokens + a.tokens
+    seq = round(a.prompt_tokens + (a.longest if a.cv else a.tokens))
+    whole, answers = a.count * mean / seq, a.count // a.updates
     run = Training(
         asked.model,
         chips=(chip.id,),
         counts=(chips,),
         task="train" if asked.method == "full" else "finetune",
-        seq=round(a.prompt_tokens + a.tokens),
-        global_batch=batch,
+        seq=seq,
+        documents={"mean": f"{mean:.10g}", "cv": f"{a.packed_cv:.10g}"},
+        global_batch=_shared(whole / a.updates, answers),
         precision=asked.precision,
         method=asked.method,
         layout=asked.layout,
         trainer=asked.trainer,
     )
-    site, at = situate(run, numbers)
+    try:
+        site, at = _situated(run, numbers)
+    except InfeasibleError:  # no ranks divide the answers: sequences are dealt out unevenly
+        run = replace(run, global_batch=max(round(whole / a.updates / chips), 1) * chips)
+        site, at = _situated(run, numbers)
+    steps = whole / run.global_batch
     c = site.job.cluster
-    shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
-    weights = shard * engine.chips
+    weights = HANDED * float(site.job.network.params)
     joined = _joined(chip, c, (chips + others) * site.devices)
-    if others:
-        sync = handed_s(weights, shard, at.devices, joined)
-    else:
-        gathered = exchange(
-            "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
-        )
-        sync = float(np.asarray(gathered.total_s))
+    sync = handed_s(weights, weights / engine.chips, at.devices, joined)
     return _Trained(
         site,
         layout_record(at.spread),
         trained_tier(numbers, site.labels, site.levels(asked.method)),
         at.memory,
-        seconds=at.seconds * a.count / batch,
+        seconds=at.seconds * steps,
         sync=sync,
         sync_bytes=weights,
-        taught=_taught(asked, run, float(c.host_bytes_per_s), numbers) * a.count / batch if asked.teacher else 0.0,
+        taught=_taught(asked, run, float(c.host_bytes_per_s), numbers, steps) if asked.teacher else 0.0,
     )
 
 
-def _taught(asked: AskedLoop, run: Training, host_bytes_per_s: float, numbers: Parameters) -> float:
-    """Seconds in which the teacher reads the answers of a step of the optimiser: the forward pass of a run on its
-    frozen weights, and its share of the way from the host and back, where it waits meanwhile. Raises the errors of
-    training."""
+def _shared(sequences: float, answers: int) -> int:
+    """Sequences of a step of the optimiser: the divisor of its answers that is nearest to so many, so that ranks which
+    share the ones share the others."""
+    whole = [n for n in range(1, answers + 1) if answers % n == 0]
+    return min(whole, key=lambda n: abs(float(np.log(n / sequences))))
+
+
+def _situated(run: Training, numbers: Parameters) -> tuple[Site, Point]:
+    """Where a run is at its best, by software with fused kernels as recipes lay it out (`PLAIN`) where that fits and
+    nothing else is fixed. Raises the errors of training."""
+    site, at = situate(run, numbers)
+    if site.trainer.kind == "fused" and (float(at.spread.zero) > PLAIN["zero"] or float(at.spread.vp) > 1.0):
+        with suppress(InfeasibleError):
+            return situate(replace(run, layout={**PLAIN, **run.layout}), numbers)
+    return site, at
+
+
+def _taught(asked: AskedLoop, run: Training, host_bytes_per_s: float, numbers: Parameters, steps: float) -> float:
+    """Seconds in which the teacher reads the answers: the forward pass of a run on its frozen weights, and the way from
+    the host and back, where it waits meanwhile. Raises the errors of training."""
     frozen = replace(run, model=asked.teacher, task="finetune", method="lora", layout={}, trainer=None)
     _, at = situate(frozen, numbers)
     moved = 2.0 * float(np.asarray(at.memory.of("weights"))) / host_bytes_per_s
-    return JUDGED * at.seconds + moved * run.global_batch / asked.answers.count
+    return JUDGED * at.seconds * steps + moved
 
 
 def _joined(chip: Chip, c: Cluster, devices: int) -> float:
@@ -381,7 +405,7 @@ def _record(
         scoring=LOOP * (trained.taught or scored),
         training=LOOP * models * trained.seconds,
         sync=trained.sync,
-        swap=2.0 * trained.state_bytes / float(site.job.cluster.host_bytes_per_s) if together else 0.0,
+        swap=parked_s(trained.state_bytes, float(site.job.cluster.host_bytes_per_s)) if together else 0.0,
         together=together,
     )
     sums = (
@@ -484,7 +508,8 @@ def _assumptions(asked: AskedLoop, notes: tuple[str, ...]) -> tuple[str, ...]:
         *notes,
         f"answers of {a.tokens:,.0f} tokens ({spread}), prompts of {a.prompt_tokens:,.0f}, each computed once",
         judged,
-        f"{UPDATES} steps of the optimiser on the answers of a step, packed; apart training is one step behind",
+        f"{a.updates} step{'s' if a.updates > 1 else ''} of the optimiser on the answers of a step, packed into "
+        "sequences as long as the longest; apart training is one step behind",
         "together the trainer's state waits in host memory while chips sample",
         f"sampling, scoring and training take {LOOP:g} times as long as alone, as in ten published loops of NeMo-RL; "
         "their scatter is in the interval",

@@ -16,6 +16,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.catalog.trainer import GRADIENTS, LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
@@ -50,6 +51,7 @@ from chipwise.workload.pipeline import Pipeline
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {
     "nic": ("B/s", 1e6, 1e13),
+    "host": ("B/s", 1e6, 1e14),
     "domain": ("", 1.0, 1e6),
     "oversubscription": ("", 1.0, 100.0),
     "leaf": ("", 1.0, 1e6),
@@ -109,7 +111,8 @@ class Site:
     def kept(self, job: TrainJob, devices: int) -> list[TrainJob]:
         """The job as the trainer keeps its memory on so many devices, then leaner, as it can be told to: nothing but
         the first where the user says how, the run exists, or its base weights are frozen."""
-        own = {**self.trainer.alone, **self.memory} if devices == 1 and not job.adapter else self.memory
+        cramped = devices == 1 and not (job.adapter or self._roomy(job))
+        own = {**self.trainer.alone, **self.memory} if cramped else self.memory
         memory, half = self.trainer.memory, "fp16" if self.precision == "fp16" else "bf16"
         found: dict[Recipe, TrainJob] = {}
         for change in ({}, *self._leaner(job)):
@@ -119,6 +122,13 @@ class Site:
             words = ",".join(f"{k}={v}" for k, v in other.items() if k not in self.memory)
             found.setdefault(recipe, replace(job, recipe=recipe, policy=words))
         return list(found.values())
+
+    def _roomy(self, job: TrainJob) -> bool:
+        """Whether a device holds weights in 16 bit, gradients and all that the optimiser keeps with ease."""
+        kept = self.trainer.memory.changed(self.memory).figures
+        of_parameter = GRADIENTS["bf16"] + kept["gradient"] + kept["master"] + kept["moments"]
+        state = of_parameter * float(job.network.params)
+        return not job.known and state <= preferences().roomy * float(job.cluster.memory_bytes)
 
     def _leaner(self, job: TrainJob) -> list[dict[str, str]]:
         """What the trainer can be told to keep less, in the order in which it is tried."""
@@ -238,7 +248,7 @@ def site_of(chip: Chip, network: Transformer, ask: Ask, numbers: Parameters, giv
     dtype, _ = PRECISIONS[ask.precision]
     system, half = _system(chip), _half(chip, ask)
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
-    machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
+    machine = _shared(_on_network(machine, given.network, system), software.devices_of(chip))
     policy = software.memory.changed(given.memory)
     gated = bool(network.moe_share) and float(network.expert_gates) > 1.0
     fused = gated and software.fuses_on(chip, ask.precision)
@@ -428,12 +438,17 @@ def _trained(find: Find, attention: str) -> Find:
 def network_of(given: Mapping[str, str]) -> dict[str, float]:
     """Figures of the network as numbers. Raises `UsageError`, `UnknownNameError`."""
     check_known("figure of the network", given, NETWORK)
+    if {"nic", "host"} <= given.keys():
+        raise UsageError("network: nic is of a chip, host of all chips of one", "one of them", field="network")
     return {name: _read(name, text) for name, text in given.items()}
 
 
-def _on_network(c: Cluster, read: Mapping[str, float]) -> Wired:
+def _on_network(c: Cluster, read: Mapping[str, float], system: System | None) -> Wired:
     """The cluster on the user's own network. Links between every pair of a host end there: a fabric that joins more has
     switches."""
+    if "host" in read:
+        chips = float(system.chips_per_host if system else c.domain)
+        read = {name: v for name, v in read.items() if name != "host"} | {"nic": read["host"] / chips}
     known = c.wiring if isinstance(c, Wired) else ALIKE
     c = replace(c, mesh=0.0) if read.get("domain", 0.0) > c.domain else c
     own = {"nic": "nic_bytes_per_s", "domain": "domain"}

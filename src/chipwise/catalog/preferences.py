@@ -19,7 +19,7 @@ class Preferences:
 
     `confidence`, `utilisation`: defaults of a question. `equal`: costs that count as the same; `evidence`: what better
     evidence may cost at most; `sooner`: what a training run that ends sooner may. `comfortable`, `short`, `host_share`,
-    `training_aim`, `training_limit`: shares of memory. `at_home`: of a step, for keeping data on the device.
+    `training_aim`, `training_limit`, `roomy`: shares of memory. `at_home`: of a step, for keeping data on the device.
     `stale_days`, `dated_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `few_stages`,
     `more_stages`: of pipelines. `worth`: what a
     named change saves. `unmeasured`: what an API of unknown speed may cost where exacting targets were named.
@@ -39,6 +39,7 @@ class Preferences:
     comfortable: float
     training_aim: float
     training_limit: float
+    roomy: float
     short: float
     host_share: float
     stale_days: float

@@ -44,6 +44,11 @@ class RlPlanRecord(Plan):
     training: TrainLayoutRecord
     pp: int = 1
 
+    @property
+    def engine(self) -> str:
+        """The layout of an engine."""
+        return f"tp{self.tp}" + (f" pp{self.pp}" if self.pp > 1 else "")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RlReport(Ranking[RlPlanRecord]):
@@ -96,7 +101,7 @@ REINFORCED = (
     Column("placement", "placement", short="placement"),
     Column("", "train_chips", short="train_chips", scale=0),
     Column("", "rollout_chips", short="rollout_chips", scale=0),
-    Column("engines", lambda p: f"{p.replicas:,} x tp{p.tp}", spare=1),
+    Column("engines", lambda p: f"{p.replicas:,} x {p.engine}", spare=1),
     Column("training", "layout", prose=True, spare=2, short="layout"),
     Column("step", "step_s.mid", format_seconds, right=True),
     Column("", "step_s", short="step_s"),
@@ -123,7 +128,7 @@ def _longest(bound: str) -> str:
 def _verdict(report: RlReport) -> tuple[str, ...]:
     p = report.plans[0]
     cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
-    engines = f"{p.replicas:,} {p.runtime} engine{'s' if p.replicas > 1 else ''} at tp{p.tp}"
+    engines = f"{p.replicas:,} {p.runtime} engine{'s' if p.replicas > 1 else ''} at {p.engine}"
     how = f"{p.trainer} with {engines} on the same chips, in turn"
     if p.placement == "apart":
         chips = f"{p.train_chips:,} chip{'s' if p.train_chips > 1 else ''}"

@@ -417,7 +417,10 @@ def test_a_loop_is_told_to_verl() -> None:
     one, apart = PLANS["loop"], PLANS["rollouts"]
     train, verify = (file.text for file in launch_files(one, "verl"))
     assert ("total_training_steps=500" in train, "total_training_steps=3" in verify) == (True, True)
-    assert all(text in train for text in ("param_offload=True", '"/16.0 GPU"', "adv_estimator=grpo"))
+    said = ("param_offload=True", '"/16.0 GPU"', "adv_estimator=grpo", "ppo_max_token_len_per_gpu=17024")
+    assert all(text in train for text in (*said, "recompute_granularity=selective"))
+    full = launch_files(replace(one, layout=replace(one.layout, recompute="50% of layers", cp=2)), "verl")[0].text
+    assert all(text in full for text in ("recompute_method=uniform", "ppo_max_token_len_per_gpu=8512"))
     other = launch_files(apart, "verl")[0].text
     said = ("strategy=fsdp2", "hybrid_engine=False", "trainer.nnodes=2", "rollout.nnodes=1", "quantization=fp8")
     assert all(text in other for text in (*said, "adv_estimator=gae", "model.lora_rank=16"))
@@ -445,6 +448,7 @@ def test_a_loop_is_told_to_nemo_rl() -> None:
     assert ("max_num_steps=500" in train, "max_num_steps=3" in verify) == (True, True)
     assert ("checkpointing.enabled=true" in train, "checkpointing.enabled=false" in verify) == (True, True)
     said = ("grpo_math_1B_megatron.yaml", "megatron_cfg.enabled=true", "dtensor_cfg.enabled=false", '"/16.0 GPU"')
+    said += ("sequence_packing.enabled=true", "sequence_parallel=true", "megatron_cfg.optimizer.lr=1e-06")
     assert all(text in train for text in said)
     assert "async_grpo" not in train
     other = launch_files(replace(apart, critic=False), "nemo-rl")[0].text
@@ -466,6 +470,7 @@ def test_a_loop_is_told_to_nemo_rl() -> None:
         ({"critic": True}, "trains no critic here"),
         ({"runtime": "sglang"}, "does not sample with sglang.*--runtime vllm"),
         ({"method": "lora"}, "adapters under FSDP"),
+        ({"layout": replace(one.layout, vp=2)}, "no virtual stages"),
         ({"machine": TPU}, "does not run on tpu-v5p"),
     ):
         with pytest.raises(ChipwiseError, match=words):

@@ -462,7 +462,7 @@ class SampleOptions(Asked):
     settings: str | None = ask(
         "models without tokens: further sizes of the family, e.g. tokens=128 or audio_s=30,part=encoder", reading=PAIRS
     )
-    training: bool = ask("models without tokens: one training step instead of a request", False)
+    training: bool = ask("models without tokens: one training step, not a request", False)
     spread: str | None = ask(
         "models without tokens: how devices share a request, e.g. ulysses=4,cfg=2; also dp, ring, tp, pipefusion, "
         "fsdp=1, tables=1",
@@ -876,8 +876,9 @@ class TrainOptions(JobOptions):
         "training: evaluation, e.g. every=1000,tokens=10M: steps between evaluations, and tokens of each", reading=PAIRS
     )
     network: str | None = ask(
-        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16: bandwidth per chip beyond the "
-        "fabric, one direction; chips per scale-up domain; oversubscription of leaf switches; hosts per leaf switch",
+        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16, or host=100GbE: bandwidth beyond "
+        "the fabric in one direction, per chip or per host; chips per scale-up domain; oversubscription of leaf "
+        "switches; hosts per leaf switch",
         reading=PAIRS,
     )
     curves: bool = ask("training: also weak and strong scaling; as csv nothing else", False)

@@ -12,7 +12,8 @@ from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.api.train import Training, TrainingAsked
 from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
 from chipwise.catalog.machine import kinds
-from chipwise.errors import UsageError, shorten
+from chipwise.catalog.networks import find, is_built_in
+from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.report.training import TrainReport
 from chipwise.values import dataclass
 
@@ -58,7 +59,19 @@ class TrainRequest(ChoiceRequest, OwnChips, Money, TrainOptions):
 
     def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> TrainingAsked:
         """The run, read; nothing published stands beside its plans."""
-        return TrainingAsked.of(self.asked(numbers))
+        try:
+            return TrainingAsked.of(self.asked(numbers))
+        except UsageError as error:
+            if error.field != "model" or not is_built_in(self.model):
+                raise
+            raise UsageError(error.what, self._step(), field="model") from None
+
+    def _step(self) -> Sentence:
+        """How to ask for a step of a network without tokens on the chips that are named."""
+        chips, counts = self._tried()
+        chip, count = (chips or ("h100",))[0], (counts or (1,))[0]
+        asked = f"estimate {find(self.model).entry.name} --chip {f'{count}x' if count > 1 else ''}{chip} --training"
+        return Sentence("one step of its training: ", CommandText(asked))
 
     def _check_money(self) -> None:
         """Raises `UsageError` for a limit that nothing keeps."""

@@ -3,6 +3,7 @@ loop of sampling, scoring, training and handing weights over."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -11,6 +12,9 @@ from chipwise.units import Array
 from chipwise.values import dataclass
 
 PIECES = 400  # steps of the integral over the length of answers
+HALVINGS = 50  # of the interval in which the median length lies
+FAR = 8.0
+"""ratio: deviations that the median may lie above the cut. Chosen: beyond it all answers are cut; moves nothing."""
 FORWARD = 1.0 / 3.0
 """share of a training step: its forward pass alone. Exact: the backward pass has two products for each of the forward
 pass."""
@@ -20,23 +24,33 @@ JUDGED = 1.0 / 2.0
 of the forward pass."""
 
 UPDATES = 4
-"""count: steps of the optimiser on the answers of a step. Source: recipes of NVIDIA-NeMo/RL (train_global_batch_size
-512 of 2,048 answers) and volcengine/verl (ppo_mini_batch_size 256 of 1,024 prompts)."""
+"""count: most steps of the optimiser on the answers of a step. Source: recipes of NVIDIA-NeMo/RL
+(train_global_batch_size 512 of 2,048 answers) and volcengine/verl (ppo_mini_batch_size 256 of 1,024 prompts)."""
+UPDATED = 512
+"""count: answers of a step of the optimiser, at least. Source: recipes of NVIDIA-NeMo/RL, of 2,048 answers and of 512
+alike."""
 
-LOOP = 2.04
-"""ratio: of a step of a loop over its sampling, scoring and training priced alone, as benchmarks run them. Source:
-median of ten published loops of NVIDIA-NeMo/RL (docs/about/performance-summary.md, v0.4 and v0.6: 8B to 671B on 16 to
-128 H100 and GB200); told from the other nine, a loop is off by a factor of 1.09 in the median. What it is made of
-(engines that return log-probabilities and keep 60 % of the memory, packing, preparation of batches) is published for
-none of them."""
-LOOP_SPREAD = 0.3
-"""logarithm: half of the 80 % interval of that ratio. Source: 8 of the same ten loops lie within it."""
+TAKEN = 65e9
+"""B/s: of the whole model, at which engines take new weights: tensors are gathered whole, every device of an engine
+sees them all and keeps its part. Source: MoonshotAI/checkpoint-engine, README (61 to 76 GB/s in six rows: four models,
+8 to 256 H800 and H20); NVIDIA-NeMo/RL, pull request 1379 (36 to 96 GB/s: Qwen3-235B-A22B and DeepSeek-V3)."""
+PAGED = 2.8e9
+"""B/s: of a device's tensors into host memory that is allocated as they move, not pinned. Source: sgl-project/sglang,
+pull request 32032 (2.8 GB/s, H200); NVIDIA-NeMo/RL, issue 3976 (1.8 GB/s, H100)."""
+
+LOOP = 1.78
+"""ratio: of sampling, scoring and training in a loop over the same priced alone, as benchmarks run them. Source: median
+of ten published loops of NVIDIA-NeMo/RL (docs/about/performance-summary.md, v0.4 and v0.6: 8B to 671B on 16 to 128 H100
+and GB200); told from the other nine, a loop is off by a factor of 1.05 in the median. What it is made of (engines that
+return log-probabilities and keep 60 % of the memory, preparation of batches) is published for none of them."""
+LOOP_SPREAD = 0.2
+"""logarithm: half of the 80 % interval of that ratio. Source: 9 of the same ten loops lie within it, 2 of 4 others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answers:
-    """What is sampled in a step: `samples` answers to each of `prompts`; lengths are log-normal with mean `tokens` and
-    deviation over mean `cv`, none above `longest`."""
+    """What is sampled in a step: `samples` answers to each of `prompts`. Lengths are log-normal with deviation over
+    mean `cv`, cut at `longest`, so that their mean is `tokens` behind the cut."""
 
     prompts: int
     samples: int
@@ -50,14 +64,47 @@ class Answers:
         """Answers of a step."""
         return self.prompts * self.samples
 
+    @property
+    def updates(self) -> int:
+        """Steps of the optimiser on them, a power of two."""
+        return min(1 << max(self.count // UPDATED, 1).bit_length() - 1, UPDATES)
+
+    @property
+    def sigma(self) -> float:
+        """Deviation of the logarithm of lengths before the cut."""
+        return float(np.sqrt(np.log1p(self.cv**2)))
+
+    @cached_property
+    def middle(self) -> float:
+        """Logarithm of the median length: that with which the mean behind the cut is `tokens`."""
+        if self.cv <= 0 or self.longest <= self.tokens:
+            return float(np.log(self.tokens))
+        s, cut, phi = self.sigma, float(np.log(self.longest)), NormalDist().cdf
+        low, high = float(np.log(self.tokens)) - s**2, cut + FAR * s
+        for _ in range(HALVINGS):
+            m = 0.5 * (low + high)
+            mean = float(np.exp(m + 0.5 * s**2)) * phi((cut - m) / s - s) + self.longest * phi((m - cut) / s)
+            low, high = (m, high) if mean < self.tokens else (low, m)
+        return 0.5 * (low + high)
+
     def alive(self, position: Array) -> Array:
         """Share of the answers that are longer than so many tokens."""
         if self.cv <= 0:
             return np.where(position < self.tokens, 1.0, 0.0)
-        sigma = float(np.sqrt(np.log1p(self.cv**2)))
-        at = (np.log(np.maximum(position, 1e-9) / self.tokens) + 0.5 * sigma**2) / sigma
+        at = (np.log(np.maximum(position, 1e-9)) - self.middle) / self.sigma
         beyond = np.array([NormalDist().cdf(-x) for x in np.ravel(at)]).reshape(np.shape(at))
         return np.where(position < self.longest, beyond, 0.0)
+
+    @property
+    def packed_cv(self) -> float:
+        """Deviation over mean of prompt and answer, as they are packed: E[l^2] = 2 sum of l P(length > l)."""
+        if self.cv <= 0:
+            return 0.0
+        grid = np.linspace(0.0, self.longest, PIECES + 1)
+        at = 0.5 * (grid[1:] + grid[:-1])
+        alive, width = self.alive(at), float(grid[1])
+        spread = 2.0 * float((at * alive).sum()) * width - (float(alive.sum()) * width) ** 2
+        return float(np.sqrt(max(spread, 0.0))) / (self.prompt_tokens + self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +145,18 @@ def rollout_s(a: Answers, d: Decoder, replicas: int) -> tuple[float, float]:
 
 
 def handed_s(weights: float, shard: float, trainers: float, bytes_per_s: float) -> float:
-    """Seconds until engines on other devices have new weights: max(W / n, S) / B.
+    """Seconds until engines have new weights: max(max(W / n, S) / B, W / T).
 
     Trainers send all W bytes once, each of n its part, at B bytes/s of a device in one direction; engines pass on what
     arrives while they receive (a pipelined broadcast), so that every one of their devices takes its shard S once,
-    however many there are. Start-up of the exchanges, milliseconds, is left out.
+    however many there are. T is `TAKEN`. Start-up of the exchanges, milliseconds, is left out.
     """
-    return max(weights / trainers, shard) / bytes_per_s
+    return max(max(weights / trainers, shard) / bytes_per_s, weights / TAKEN)
+
+
+def parked_s(state: float, host_bytes_per_s: float) -> float:
+    """Seconds in which a trainer's state of a device leaves for host memory (`PAGED`) and comes back over the link."""
+    return state / min(PAGED, host_bytes_per_s) + state / host_bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ PORT = 6379  # of Ray's head
 RANK = 16  # of adapters, as the plan has them
 MEASURED = 3  # steps of the run that verifies a prediction
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+BLOCKS = "fp8_block"
+"""What NeMo RL's engines quantise weights to as they take them, where fp8 is asked (docs.nvidia.com/nemo/rl, fp8)."""
 
 
 def verl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
@@ -30,11 +32,9 @@ def verl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
     if spec.teacher:
         raise UsageError("verl learns from no teacher here", "launch it --for nemo-rl")
     mini = max(spec.prompts // spec.updates, 1) * spec.samples
-    shared = spec.layout.dp * spec.layout.micro_batch
-    if mini % shared:
+    if mini % spec.layout.dp:
         raise UsageError(
-            f"verl shares {mini} answers of a step of the optimiser evenly, not among {spec.layout.dp} ranks "
-            f"by {spec.layout.micro_batch}",
+            f"verl shares {mini} answers of a step of the optimiser evenly, not among {spec.layout.dp} ranks",
             f"plan with --layout dp=N that divides {mini}, or another --prompts",
         )
     note = "to verify the plan: timing_s/step of its log; rewards are a function of your own (reward.*)"
@@ -45,11 +45,13 @@ def nemo_rl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
     """The same through NeMo RL, in a checkout of it. Raises `UsageError` for chips, software, an algorithm or a number
     format that it has no setting for here, and for hosts that are shared between sampling and training apart."""
     tool = get_tool("nemo-rl")
-    _checked(spec, tool, ("vllm",), (*DTYPES, "fp8"))
+    _checked(spec, tool, ("vllm",), (*DTYPES, "fp8", BLOCKS))
     if spec.critic:
         raise UsageError(f"{tool.name} trains no critic here", "plan with --algorithm grpo, or --for verl")
     if spec.method == "lora" and spec.layout.sharding != "fsdp":
         raise UsageError(f"{tool.name} trains adapters under FSDP here", "plan with --trainer pytorch-fsdp")
+    if spec.layout.vp > 1:
+        raise UsageError(f"{tool.name} has no virtual stages here", "plan with --layout schedule=1f1b, or --for verl")
     notes = [
         "in a checkout of github.com/NVIDIA-NeMo/RL; to verify the plan: Total step time of its log",
         "each line of TRAIN_FILES has input and output, by which answers are graded (env.math)",
@@ -125,7 +127,8 @@ def _command(spec: LoopSpec, steps: int) -> Command:
         "model": spec.model,
         "adapters": RANK if spec.method == "lora" else 0,
         "mini": max(spec.prompts // spec.updates, 1),
-        "micro_batch": layout.micro_batch,
+        "packed": -(-layout.micro_batch * (spec.longest_prompt + spec.longest) // layout.cp),
+        "critic": spec.critic,
         "reference": spec.reference,
         "dtype": DTYPES[spec.precision],
         "tp": layout.tp,
@@ -136,11 +139,14 @@ def _command(spec: LoopSpec, steps: int) -> Command:
         "shards": layout.shard_ranks,
         "parked": not spec.sample_devices,
         "recomputed": layout.recompute != "none",
+        "selective": layout.recompute == "selective",
+        "first": spec.outer[0],
+        "last": spec.outer[1],
         "engine": spec.runtime,
         "samples": spec.samples,
         "engine_tp": spec.tp,
         "engine_pp": spec.pp,
-        "fp8": spec.rollout_precision == "fp8",
+        "fp8": spec.rollout_precision in ("fp8", BLOCKS),
         "apart": bool(spec.sample_devices),
         "sampling_hosts": -(-spec.sample_devices // per_host),
         "sampling_devices": min(spec.sample_devices, per_host),
@@ -174,11 +180,14 @@ def _nemo_command(spec: LoopSpec, steps: int) -> Command:
         "pp": layout.pp,
         "cp": layout.cp,
         "ep": layout.ep,
+        "sequence": str(layout.tp > 1).lower(),
+        "first": spec.outer[0],
+        "last": spec.outer[1],
         "adapters": RANK if spec.method == "lora" else 0,
         "longest": spec.longest,
         "engine_tp": spec.tp,
         "engine_pp": spec.pp,
-        "fp8": spec.rollout_precision == "fp8",
+        "fp8": spec.rollout_precision in ("fp8", BLOCKS),
         "sampling_hosts": -(-spec.sample_devices // per_host),
         "sampling_devices": min(spec.sample_devices, per_host),
         "keeps": str(steps > MEASURED).lower(),

@@ -369,7 +369,7 @@ class LoopSpec:
     """A loop of reinforcement learning: `prompts` of a step with `samples` answers each, of `longest` tokens at most.
     `train_devices` train; `sample_devices` sample beside them, 0: the same ones do. An engine has `tp` devices in each
     of `pp` stages; `updates` steps of the optimiser follow on the answers of a step. Of a `teacher` the logits are
-    matched, "" where answers earn rewards."""
+    matched, "" where answers earn rewards. `depth`: layers of the model, 0 where that is not known."""
 
     title: str
     model: str
@@ -393,6 +393,17 @@ class LoopSpec:
     rollout_precision: str
     expected: tuple[str, ...]
     teacher: str = ""
+    depth: int = 0
+
+    @property
+    def outer(self) -> tuple[int, int]:
+        """Layers of the first and of the last stage that trains, where stages do not share them evenly: the others hold
+        as many as the fullest; (0, 0) where all do."""
+        pp = self.layout.pp
+        if pp == 1 or not self.depth % pp:
+            return 0, 0
+        left = self.depth - (pp - 2) * -(-self.depth // pp)
+        return left - left // 2, left // 2
 
 
 @dataclass(frozen=True, slots=True)
