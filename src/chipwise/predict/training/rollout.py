@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from chipwise.numeric import root
 from chipwise.units import Array
 from chipwise.values import dataclass
 
@@ -80,12 +81,12 @@ class Answers:
         if self.cv <= 0 or self.longest <= self.tokens:
             return float(np.log(self.tokens))
         s, cut, phi = self.sigma, float(np.log(self.longest)), NormalDist().cdf
-        low, high = float(np.log(self.tokens)) - s**2, cut + FAR * s
-        for _ in range(HALVINGS):
-            m = 0.5 * (low + high)
-            mean = float(np.exp(m + 0.5 * s**2)) * phi((cut - m) / s - s) + self.longest * phi((m - cut) / s)
-            low, high = (m, high) if mean < self.tokens else (low, m)
-        return 0.5 * (low + high)
+
+        def mean(m: float) -> float:
+            return float(np.exp(m + 0.5 * s**2)) * phi((cut - m) / s - s) + self.longest * phi((m - cut) / s)
+
+        low = float(np.log(self.tokens)) - s**2
+        return float(root(lambda m: mean(float(m)) < self.tokens, low, cut + FAR * s, HALVINGS)[0])
 
     def alive(self, position: Array) -> Array:
         """Share of the answers that are longer than so many tokens."""
