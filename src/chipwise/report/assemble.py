@@ -388,11 +388,11 @@ def job_record(amount: float, rate: Estimate, price: PriceRecord | None) -> JobR
 
 
 def dollars(hours: Estimate, price: PriceRecord | None, beside: float = 0.0) -> Figure | None:
-    """What so many hours cost at a price, with dollars `beside`; None where no price is known."""
+    """What so many hours cost at the price that is quoted, with dollars `beside`; None where no price is known. What
+    other sellers ask is no doubt about it."""
     if price is None:
         return None
-    pairs = ((price.mid, hours.mid), (price.low, hours.low), (price.high, hours.high))
-    mid, low, high = (usd * length + beside for usd, length in pairs)
+    mid, low, high = (price.mid * length + beside for length in (hours.mid, hours.low, hours.high))
     return Figure(mid, low, high, hours.basis, hours.provisional)
 
 

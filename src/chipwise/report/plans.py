@@ -553,8 +553,10 @@ def _does(report: PlanReport) -> str:
     if first.job is not None and w.tokens is not None:
         return _finishes(report, first.job, w.tokens)
     does = "It serves" if w.task == "serve" else "It completes"
-    most = "up to " if _unsized(report) and report.considered > 1 else ""
-    said = f"{does} {most}{amount(first.requests_per_s, 'request')}/s at {speed}"
+    full = _unsized(report) and report.considered > 1
+    most, load = ("up to ", " at full load") if full else ("", "")
+    load += f" (with --rate at most {w.utilisation:.0%} of it are used)" if full and w.task == "serve" else ""
+    said = f"{does} {most}{amount(first.requests_per_s, 'request')}/s{load} at {speed}"
     if w.task == "local":
         said = f"One user waits {speed}"
     said += _targets(w, first)

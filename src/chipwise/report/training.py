@@ -336,7 +336,7 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
     if p.policy:
         yield f"It keeps {p.policy} (--memory sets it){_otherwise(p)}."
     sure = "a trainer and chip that were measured" if p.measured else "nobody measured this trainer on this chip"
-    price = "" if p.price is None else _age(p.price)
+    price = "" if p.price is None else _offer(p.price)
     tested = "; no measurement tests the interval, which is provisional" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
 
@@ -351,10 +351,12 @@ def _otherwise(p: TrainPlanRecord) -> str:
     return far if slower > 1.0 else ""
 
 
-def _age(price: PriceRecord) -> str:
+def _offer(price: PriceRecord) -> str:
+    """Who asks the price, and since when."""
+    seller = f" at {price.provider}" if price.provider and not price.use else ""
     if price.stale:
-        return "; no price from the last 90 days"
-    return f"; price of {price.date}" if price.date else ""
+        return f"; no price from the last {preferences().stale_days:.0f} days{seller}"
+    return f"; price of {price.date}{seller}" if price.date else ""
 
 
 def _learned(report: TrainReport) -> str:
@@ -535,7 +537,7 @@ def _legend(plans: Sequence[TrainPlanRecord]) -> str:
     names = {"tp": "tensor", "pp": "pipeline", "vp": "virtual stages", "cp": "context", "ep": "experts", "dp": "data"}
     used = [f"{k} {what}" for k, what in names.items() if any(getattr(at, k) > 1 for at in layouts)]
     signs = [f"parallelism: {', '.join(used)}"] if used else []
-    signs += ["b: sequences per micro-batch", "mid [low-high] is an 80 % interval, of $ with the range of prices"]
+    signs += ["b: sequences per micro-batch", "mid [low-high] is an 80 % interval, of $ at the price that is named"]
     if any(p.verdict == "tight" for p in plans):
         signs.append(f"tight: more memory than is aimed at: {_room()}")
     return f"how to read: {'; '.join(signs)}"
