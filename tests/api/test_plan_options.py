@@ -425,3 +425,11 @@ def test_no_other_software_is_clearly_likelier_for_the_same_machines_and_price(
         assert other.price is not None
         alike = other.chips == first.chips and other.price.mid == pytest.approx(first.price.mid)
         assert not alike or (other.chance or 0.0) <= (first.chance or 0.0) + LIKELIER
+
+
+def test_all_software_on_one_chip_is_a_row_each() -> None:
+    found = cw.plan("meta-llama/Llama-3.1-70B", have="8xh100", runtime="best")
+    named = [p.runtime for p in found.plans]
+    assert len(named) == len(set(named)) > 2
+    several = cw.plan("meta-llama/Llama-3.1-70B", rate=5, chips="h100,h200", runtime="best")
+    assert {p.chip for p in several.plans} == {"h100-sxm5-80gb", "h200-sxm-141gb"}

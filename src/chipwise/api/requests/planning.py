@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -13,7 +13,7 @@ from chipwise.api.estimating import estimate
 from chipwise.api.fitting import fit
 from chipwise.api.nearest import beside_network
 from chipwise.api.own import stored_runs
-from chipwise.api.placing import Terms
+from chipwise.api.placing import BEST, Terms
 from chipwise.api.requests.command import about, hinting
 from chipwise.api.requests.field import (
     CONFIG,
@@ -347,6 +347,10 @@ class PlanRequest(ChoiceRequest, PlanOptions):
                 raise UsageError(f"--{name} is of single requests, --samples is a job", instead, field=name)
         return job
 
+    def _by(self, chips: Sequence[str]) -> By:
+        """What plans are the best of: who compares all software on one chip wants to see each."""
+        return "runtime" if self.runtime == BEST and self.by == "chip" and len(chips) == 1 else self.by
+
     def _of_tokens(self, numbers: Parameters | None, published: bool) -> Choosing[Any, Any, Any]:
         """The same of a language model."""
         from chipwise.api.planning import PlansAsked
@@ -361,7 +365,7 @@ class PlanRequest(ChoiceRequest, PlanOptions):
             workload,
             self.terms(numbers),
             chips,
-            replace(self.limits_of(self.task), have=have, at_most=at_most, by=self.by),
+            replace(self.limits_of(self.task), have=have, at_most=at_most, by=self._by([*have] or chips)),
             curve=self.curve(),
             published=published,
         )
