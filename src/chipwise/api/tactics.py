@@ -16,6 +16,7 @@ from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.processors import get_processor, host_speed
 from chipwise.catalog.published import month_of, software_age
 from chipwise.catalog.releases import first_build, first_version, newest_month
+from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason
@@ -213,5 +214,6 @@ class Tactics:
             said.append(
                 f"software of {self.software}: passes take {slower:.2f}x as long as with the newest measured "
                 f"(submissions to MLPerf on unchanged chips){'' if tuned else '; plain products of cuBLAS do not'}"
+                f"{'; kernels that were replaced since come on top' if kernel_era(self.software) else ''}"
             )
         return said
