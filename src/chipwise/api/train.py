@@ -89,12 +89,14 @@ from chipwise.search.prefer import kept
 from chipwise.search.training import (
     Point,
     PricedLayouts,
+    Searching,
     TrainJob,
     best,
     least_seconds,
     point,
     scaling,
     search,
+    side_by_side,
     simplest,
 )
 from chipwise.units import format_bytes, format_count, format_seconds
@@ -632,16 +634,20 @@ def _on_counts(
     without one, by reason."""
     run, without = q.run, dict[Reason, list[int]]()
     counts = _counts(q, chip, ask)
-    for count in counts:
-        placed, verdicts = _on_count(q, tried, ask, count, out)
-        made = [_record(q, p, count, usual) for p in placed if p.goes]
-        out.plans += made
-        if not made:
-            without.setdefault(_why_none(placed, verdicts), []).append(count)
-        if count == counts[-1] and not (run.counts or run.have or Reason.NO_NETWORK in without):
-            enough = any(p.chance is None or kept(np.array(p.chance), run.likely) for p in out.plans)
-            more = next_count(count, run.max_chips, enough=enough)
-            counts += [more] if more else []
+    while counts:
+        each = side_by_side([_on_count(q, tried, ask, count) for count in counts])
+        for count, (placed, verdicts, rejected, batch) in zip(counts, each, strict=True):
+            out.rejected += rejected
+            if batch != ask.batch:
+                out.moved[count] = batch
+            made = [_record(q, p, count, usual) for p in placed if p.goes]
+            out.plans += made
+            if not made:
+                without.setdefault(_why_none(placed, verdicts), []).append(count)
+        enough = any(p.chance is None or kept(np.array(p.chance), run.likely) for p in out.plans)
+        last = run.counts or run.have or Reason.NO_NETWORK in without
+        more = None if last else next_count(counts[-1], run.max_chips, enough=enough)
+        counts = [more] if more else []
     return without
 
 
@@ -672,31 +678,29 @@ def _curves(q: TrainingAsked, chip: Chip, first: Site, out: _Outcome) -> None:
 
 
 def _on_count(
-    q: TrainingAsked, tried: Sequence[_Tried], ask: Ask, count: int, out: _Outcome
-) -> tuple[list[_Placed], Counter[Reason]]:
-    """The trainers that no other beats on so many chips, with their best layouts, and the verdicts of the first. What
-    cannot be sooner than one that is as well founded is not searched. Raises `UsageError` where what is fixed of a
-    layout is illegal under the first."""
+    q: TrainingAsked, tried: Sequence[_Tried], ask: Ask, count: int
+) -> Searching[tuple[list[_Placed], Counter[Reason], Counter[Reason], int]]:
+    """The trainers that no other beats on so many chips, with their best layouts; the verdicts of the first and of
+    all; and the sequences of a step. What cannot be sooner than one that is as well founded is not searched. Raises
+    `UsageError` where what is fixed of a layout is illegal under the first."""
     found: list[_Placed] = []
-    verdicts, batch = Counter[Reason](), 0
+    verdicts, rejected, batch = Counter[Reason](), Counter[Reason](), 0
     for each in tried:
-        searched = _worth(q, each, replace(ask, batch=batch or ask.batch), count, found, first=not batch)
+        searched = yield from _worth(q, each, replace(ask, batch=batch or ask.batch), count, found, first=not batch)
         if searched is None:
             continue
-        out.rejected.update(searched.verdicts)
+        rejected += searched.verdicts
         if not batch:
             verdicts, batch = searched.verdicts, searched.job.global_batch
         if searched.at is not None:
             found.append(_placed(q, each, searched, searched.at, ask, count))
-    if batch != ask.batch:
-        out.moved[count] = batch
     going = [p for p in found if p.goes]
-    return [p for p in going if not p.beaten(going)] or found, verdicts
+    return [p for p in going if not p.beaten(going)] or found, verdicts, rejected, batch
 
 
 def _worth(
     q: TrainingAsked, each: _Tried, ask: Ask, count: int, found: Sequence[_Placed], *, first: bool
-) -> _Searched | None:
+) -> Searching[_Searched | None]:
     """What a trainer has on so many chips: of the first in any case, and with a batch that may grow; of others with
     that batch where they can, and where it is not settled by what was found."""
     site, pins = each.site, each.site.pinned(q.pins)
@@ -708,13 +712,13 @@ def _worth(
             raise
         return None
     if first:
-        found_ = _grown(q, site, job, count)
+        found_ = yield from _grown(q, site, job, count)
         alone = found_.at is None and not (q.run.global_batch or job.software.accumulates)
-        return _shrunk(q, site, job, count) if alone else found_
+        return (yield from _shrunk(q, site, job, count)) if alone else found_
     settled = not q.run.compares and any(p.goes and (q.waits or not p.away) for p in found)
     if settled or job.global_batch != ask.batch or _beaten(q, each, found):
         return None
-    return _searched(site, job, count, q.pins)
+    return (yield from _searched(site, job, count, q.pins))
 
 
 def _placed(q: TrainingAsked, each: _Tried, found: _Searched, at: Point, ask: Ask, count: int) -> _Placed:
@@ -854,17 +858,17 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     pins, count = pins_of(run.layout), run.counts[0]
     job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
-    searched = _searched(site, job, count, pins)
+    [searched] = side_by_side([_searched(site, job, count, pins)])
     if searched.at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", verdict_words(blocker(searched.verdicts)))
     return replace(site, job=searched.job), searched.at
 
 
-def _grown(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> _Searched:
+def _grown(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> Searching[_Searched]:
     """What is found with the sequences of a step of a large pre-training run with which its pipeline hardly waits, and
     gradients and the optimiser, once a step, take little; as asked where they are fixed. Other layouts suit a larger
     batch."""
-    found = _searched(site, job, count, q.pins)
+    found = yield from _searched(site, job, count, q.pins)
     small = float(job.network.params) < LARGE or q.ask.task != "train"
     batch = job.global_batch
     while not (found.at is None or small or q.run.global_batch or float(found.at.spread.zero) >= 3.0):
@@ -874,19 +878,19 @@ def _grown(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> _Searched
         if grown <= batch:
             break
         batch = grown
-        found = _searched(site, replace(site.job, global_batch=grown), count, q.pins)
+        found = yield from _searched(site, replace(site.job, global_batch=grown), count, q.pins)
     return found
 
 
-def _shrunk(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> _Searched:
+def _shrunk(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> Searching[_Searched]:
     """What is found with the most sequences that one pass of every rank holds, halved from the usual ones on: where
     micro-batches of a step do not follow each other they are the step."""
     least = count * site.devices * job.objective.together
     for batch in _halved(job.global_batch, job.global_batch.bit_length(), least):
-        found = _searched(site, replace(site.job, global_batch=batch), count, site.pinned(q.pins))
+        found = yield from _searched(site, replace(site.job, global_batch=batch), count, site.pinned(q.pins))
         if found.at is not None:
             return found
-    return _searched(site, job, count, site.pinned(q.pins))
+    return (yield from _searched(site, job, count, site.pinned(q.pins)))
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> TrainJob:
@@ -937,7 +941,7 @@ class _Policy:
         return float(self.priced.seconds[self.first])
 
 
-def _searched(site: Site, job: TrainJob, count: int, pins: Pins) -> _Searched:
+def _searched(site: Site, job: TrainJob, count: int, pins: Pins) -> Searching[_Searched]:
     """The best layout on so many chips.
 
     Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute and keep
@@ -950,7 +954,7 @@ def _searched(site: Site, job: TrainJob, count: int, pins: Pins) -> _Searched:
     found: list[_Policy] = []
     verdicts: Counter[Reason] = Counter()
     for each, fixed in ways:
-        priced = search(each, devices, fixed)
+        priced = yield each, devices, fixed
         verdicts = verdicts or tally(priced)
         order = best(each, priced, len(priced))
         if len(order):

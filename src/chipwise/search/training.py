@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from chipwise.search.training_space import (
     LEAN,
     MICRO,
     SCHEDULES,
+    Frames,
     TrainerRules,
     crossed,
     divisors,
@@ -47,6 +49,11 @@ FEW = 4096  # columns of the first chunk, whose fastest bounds all others
 
 
 _MEMORY = REASONS.index(Reason.MEMORY)
+T = TypeVar("T")
+Asked = tuple["TrainJob", int, Mapping[str, int | str]]
+"""What is searched: a job on so many devices, with what is fixed of its layouts."""
+Searching = Generator[Asked, "PricedLayouts", T]
+"""What comes to something by searches, each after the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,10 @@ class TrainJob:
         """Memory beyond which a layout is no plan."""
         return self.room[1] * float(self.cluster.memory_bytes)
 
+    def alike(self, other: TrainJob) -> bool:
+        """Whether it differs from another in nothing but its batch, if at all."""
+        return self.kernels is other.kernels and replace(self, global_batch=other.global_batch) == other
+
     def held(self, s: TrainSpread) -> MemoryAccount:
         """Memory of a device of the fullest stage of layouts."""
         return replace(fullest(self.network, s, self.recipe, self.memory), capacity_bytes=self.cluster.memory_bytes)
@@ -133,8 +144,28 @@ class PricedLayouts:
 def layouts(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> TrainSpread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    table, *_ = _frames(job, devices, pins or {})
-    return _spread(job, table, variants(pins or {}, job.shared_memory, job.software))
+    space = _Space.known(job, [(devices, job.global_batch)], pins or {})
+    return _spread(job, space.every(0), variants(pins or {}, job.shared_memory, job.software))
+
+
+def side_by_side(runs: Sequence[Searching[T]]) -> list[T]:
+    """What each of several runs comes to that ask for searches one after the other: of jobs that differ in nothing but
+    devices and batch, those asked for at the same time are one search."""
+    found, asked = dict[int, T](), dict[int, Asked]()
+    answers: dict[int, PricedLayouts | None] = dict.fromkeys(range(len(runs)))
+    while answers:
+        for at, answer in answers.items():
+            try:
+                asked[at] = runs[at].send(answer)  # type: ignore[arg-type]
+            except StopIteration as ended:
+                found[at] = ended.value
+        answers = {}
+        while asked:
+            job, _, pins = next(iter(asked.values()))
+            same = [at for at, (other, _, fixed) in asked.items() if fixed == pins and job.alike(other)]
+            each = [(devices, other.global_batch) for other, devices, _ in map(asked.pop, same)]
+            answers |= zip(same, _together(job, each, pins), strict=True)
+    return [found[at] for at in range(len(runs))]
 
 
 def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> PricedLayouts:
@@ -146,27 +177,41 @@ def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = N
     layers recomputed, in whole percent, that they fit with. Where not even what is trained fits, none is priced: one
     row says so.
     """
-    if not job.known and (never := _too_much(job, devices, pins or {})) is not None:
-        return never
-    ways = variants(pins or {}, job.shared_memory, job.software)
-    table, work, floors = _frames(job, devices, pins or {})
-    order = np.argsort(floors, kind="stable")
-    found, leaner, bound, done = [evaluate(job, _spread(job, table[:, :0], ways[:, :1]), work)], [], np.inf, 0
-    while done < len(order):
-        rows = order[done : done + max(FEW, min(done, CHUNK))]
-        rows = np.sort(rows[floors[rows] <= (1.0 + _near()) * bound])
+    return _together(job, [(devices, job.global_batch)], pins or {})[0]
+
+
+def _together(job: TrainJob, runs: Sequence[tuple[int, int]], pins: Mapping[str, int | str]) -> list[PricedLayouts]:
+    """`search` on several counts of devices, with as many sequences of a step as stand beside each."""
+    found = [None] * len(runs) if job.known else _too_much(job, runs, pins)
+    left = [at for at, never in enumerate(found) if never is None]
+    more = iter(_bounded(job, [runs[at] for at in left], pins) if left else ())
+    return [next(more) if never is None else never for never in found]
+
+
+def _bounded(job: TrainJob, runs: Sequence[tuple[int, int]], pins: Mapping[str, int | str]) -> list[PricedLayouts]:
+    """The same of counts over which what is trained can be cut small enough: those of a chunk of each are priced at
+    once."""
+    ways, space = variants(pins, job.shared_memory, job.software), _Space.known(job, runs, pins)
+    at, every, none = [space.runs.index(one) for one in runs], space.frames.at, np.zeros(0, dtype=np.intp)
+    bound, done = np.full(len(runs), np.inf), [0] * len(runs)
+    found = [(none, evaluate(job, _spread(job, every(none), ways[:, :1]), space.work))]
+    leaner: list[tuple[NDArray[np.intp], PricedLayouts]] = []
+    while True:
+        chunks = [space.next(*one) for one in zip(at, done, (1.0 + _near()) * bound, strict=True)]
+        done = [n + len(rows) for n, rows in zip(done, chunks, strict=True)]
+        run, rows = np.repeat(np.arange(len(runs)), [len(rows) for rows in chunks]), np.concatenate(chunks)
         if not len(rows):
             break
-        done += len(rows)
-        found.append(evaluate(job, _spread(job, table[:, rows], ways[:, :1]), work))
-        bound = min(bound, _fastest(job, found[-1]))
-        for more in _leaner(job, table[:, rows], found[-1], ways, work, bound):
-            leaner.append(more)
-            bound = min(bound, _fastest(job, more))
-    if job.known and np.isinf(bound):
+        first = evaluate(job, _spread(job, table := every(rows), ways[:, :1]), space.work)
+        _tighten(job, bound, run, first)
+        found.append((run, first))
+        leaner += _leaner(job, table, run, first, ways, space.work, bound)
+    for one in np.flatnonzero(np.isinf(bound)) if job.known else ():
         # nothing is predicted to fit, and yet it ran: the leanest of all comes nearest
-        leaner.append(evaluate(job, _spread(job, table, ways[:, -1:]), work))
-    return replace(_joined([*found, *leaner]), left=len(order) - done)
+        last = evaluate(job, _spread(job, space.every(at[one]), ways[:, -1:]), space.work)
+        leaner.append((np.full(len(last), one), last))
+    left = [len(space.order[one][0]) - n for one, n in zip(at, done, strict=True)]
+    return [replace(one, left=n) for one, n in zip(_parted([*found, *leaner], len(runs)), left, strict=True)]
 
 
 def _near() -> float:
@@ -174,15 +219,15 @@ def _near() -> float:
     return max(preferences().equal, preferences().at_home)
 
 
-def _floors(job: TrainJob, table: Array, work: OperatorTable, fastest: Array) -> Array:
-    """Seconds of a step that each frame does not go below, whatever its sharding: its layers, its head and the bubble;
-    gradients, the optimiser and the hand-over between stages take nothing."""
+def _floors(job: TrainJob, rows: Array, work: OperatorTable, fastest: Array) -> Array:
+    """Seconds of a step that each row of frames does not go below, whatever its sharding: its layers, its head and the
+    bubble; gradients, the optimiser and the hand-over between stages take nothing."""
     t, one = (job.network, replace(_base(job), zero=0.0, **work.degrees, **dict(zip(LEAN, fastest, strict=True))))
     ring, gathered = (
         layer_time(t, replace(one, gather=how), job.cluster, job.recipe, job.rates, *work.parts).total_s
         for how in (0.0, 1.0)
     )
-    s = replace(_base(job), **dict(zip(FRAME, table, strict=True)))
+    s = replace(_base(job), **dict(zip(FRAME, rows, strict=False)))
     at = work.index(s)
     layer, head = (np.asarray(v)[at] for v in (np.minimum(ring, gathered), head_time(one, job.rates, work.parts[0])))
     stage = slowest_stage(layer, head, t.layers, s.pp, s.vp)
@@ -191,20 +236,36 @@ def _floors(job: TrainJob, table: Array, work: OperatorTable, fastest: Array) ->
 
 
 def _leaner(
-    job: TrainJob, table: Array, first: PricedLayouts, ways: Array, work: OperatorTable | None, bound: float
-) -> Iterator[PricedLayouts]:
-    """Those of layouts that are too full and faster than the bound, with what memory can be saved by."""
-    rows = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound))
+    job: TrainJob,
+    table: Array,
+    run: NDArray[np.intp],
+    first: PricedLayouts,
+    ways: Array,
+    work: OperatorTable | None,
+    bound: Array,
+) -> Iterator[tuple[NDArray[np.intp], PricedLayouts]]:
+    """Those of layouts that are too full and faster than the bound of their run, with what memory can be saved by;
+    tightens the bound."""
+    rows = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound[run]))
     if not len(rows) or ways.shape[1] == 1:
         return
-    rows = rows[np.argsort(first.seconds[rows], kind="stable")]
+    rows = rows[np.lexsort((first.seconds[rows], run[rows]))]
     rows = rows[_least(job, table[:, rows], ways) <= job.limit_bytes]
     if not len(rows):
         return
-    yield (more := evaluate(job, _spread(job, table[:, rows], ways[:, 1:]), work, full=job.known))
-    rows = rows[first.seconds[rows] <= (1.0 + _near()) * min(bound, _fastest(job, more))]
-    if len(rows):
-        yield from _enough(job, table[:, rows], ways, work)
+    more = evaluate(job, _spread(job, table[:, rows], ways[:, 1:]), work, full=job.known)
+    _tighten(job, bound, whose := np.repeat(run[rows], ways.shape[1] - 1), more)
+    yield whose, more
+    rows = rows[first.seconds[rows] <= (1.0 + _near()) * bound[run[rows]]]
+    for more in _enough(job, table[:, rows], ways, work) if len(rows) else ():
+        _tighten(job, bound, run[rows], more)
+        yield run[rows], more
+
+
+def _tighten(job: TrainJob, bound: Array, run: NDArray[np.intp], priced: PricedLayouts) -> None:
+    """Lowers the bound of each run to the seconds of its fastest legal layout that fits comfortably."""
+    fits = np.flatnonzero((priced.reason == 0) & (priced.memory_bytes <= job.aim_bytes))
+    np.minimum.at(bound, run[fits], priced.seconds[fits])
 
 
 def least_seconds(job: TrainJob) -> float:
@@ -222,19 +283,28 @@ def least_seconds(job: TrainJob) -> float:
     return (1.0 - ROUNDING) * float(each.min()) / job.global_batch
 
 
-def _too_much(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> PricedLayouts | None:
-    """The refusal of a count over which no layout cuts what is trained small enough, a row; None where one may."""
+def _too_much(
+    job: TrainJob, runs: Sequence[tuple[int, int]], pins: Mapping[str, int | str]
+) -> list[PricedLayouts | None]:
+    """Of each count of devices the refusal, a row, where no layout cuts what is trained small enough; None where one
+    may."""
     fsdp = 3 in job.software.zero if "zero" not in pins else int(pins["zero"]) == 3
     homes = np.unique(variants(pins, job.shared_memory, job.software)[0])
+    devices, batches = np.array(runs, dtype=float).T
     spread, held, away = least_held(job.network, _base(job), devices, homes, job.recipe, job.memory, fsdp=fsdp)
     over, room = held > job.limit_bytes, preferences().host_share * float(job.cluster.host_memory_bytes)
-    if not (over | (away > room)).all():
-        return None
-    why = Reason.MEMORY if over.any() else Reason.HOST_MEMORY
-    if devices > float(job.cluster.domain) and not _networked(job.cluster):
-        why = Reason.NO_NETWORK
-    code = np.array([REASONS.index(why)])
-    return PricedLayouts(take(spread, slice(0, 1)), np.array([np.inf]), held[:1], code)
+    each = len(held) // len(runs)
+    never = (over | (away > room)).reshape(-1, each).all(axis=1)
+    found: list[PricedLayouts | None] = [None] * len(runs)
+    for at in np.flatnonzero(never):
+        one = slice(at * each, at * each + 1)
+        why = Reason.MEMORY if over[at * each : (at + 1) * each].any() else Reason.HOST_MEMORY
+        if devices[at] > float(job.cluster.domain) and not _networked(job.cluster):
+            why = Reason.NO_NETWORK
+        code = np.array([REASONS.index(why)])
+        refused = replace(take(spread, one), global_batch=batches[at])
+        found[at] = PricedLayouts(refused, np.array([np.inf]), held[one], code)
+    return found
 
 
 def _least(job: TrainJob, rows: Array, ways: Array) -> Array:
@@ -244,12 +314,6 @@ def _least(job: TrainJob, rows: Array, ways: Array) -> Array:
     leanest = (_spread(job, rows, ways[:, [at]]) for at in last)
     held = (job.held(s).total_bytes for s in leanest)
     return np.asarray(np.min(np.stack([np.asarray(h) for h in held]), axis=0))
-
-
-def _fastest(job: TrainJob, priced: PricedLayouts) -> float:
-    """Seconds of the fastest legal layout that fits comfortably."""
-    fits = (priced.reason == 0) & (priced.memory_bytes <= job.aim_bytes)
-    return float(priced.seconds[fits].min()) if fits.any() else np.inf
 
 
 def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None) -> Iterator[PricedLayouts]:
@@ -273,34 +337,63 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
         yield evaluate(job, at(least), work, full=job.known)
 
 
-def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None, Array]:
-    """`frames` with the table of their parts, None where there are none, and what they take at least; where a sequence
-    is cut, K and V are gathered if that is faster than round the ring: nothing else of a layout changes with it. The
-    last ones are kept: policies of memory, which follow each other, share them."""
-    same = (job.network, job.cluster, job.recipe.timed, job.rates, job.software, _base(job))
-    known, key = job.kernels.framed, content((*same, devices, dict(pins)))
-    if key not in known:
-        known.clear()
-        known[key] = _framed(job, devices, pins)
-    found: tuple[Array, OperatorTable | None, Array] = known[key]
-    return found
+@dataclass(frozen=True)
+class _Space:
+    """The `frames` of several (devices, sequences of a step) with the table of their parts, None where there are none,
+    and the places of each in the order of what they take at least, which stands beside."""
 
+    runs: Sequence[tuple[int, int]]
+    frames: Frames
+    work: OperatorTable | None
+    order: Sequence[tuple[NDArray[np.intp], Array]]
 
-def _framed(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None, Array]:
-    table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
-    if not table.size:
-        return table, None, np.zeros(0)
-    priced = OperatorTable.of(replace(_base(job), **dict(zip(FRAME, table, strict=True))), job.parts)
-    tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
-    cut = np.flatnonzero(cp > 1.0)
-    _, one, which = np.unique((tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True)
-    if len(cut):
-        ring = replace(_base(job), **dict(zip(FRAME, table[:, cut[one]], strict=True)))
-        parts = priced.at(ring)
-        took = [context_time(replace(ring, gather=how), job.recipe, job.rates, *parts) for how in (0.0, 1.0)]
-        table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
-    fastest = variants(pins, job.shared_memory, job.software)[:, 0]
-    return table, priced, _floors(job, table, priced, fastest)
+    @classmethod
+    def known(cls, job: TrainJob, runs: Sequence[tuple[int, int]], pins: Mapping[str, int | str]) -> _Space:
+        """Those of some runs at least. The last ones are kept: policies of memory, which follow each other, share
+        them."""
+        same = (
+            job.network,
+            job.cluster,
+            job.recipe.timed,
+            job.rates,
+            job.software,
+            replace(_base(job), global_batch=0.0),
+        )
+        last, key = job.kernels.framed, content((*same, dict(pins)))
+        if key not in last or not set(runs) <= set(last[key].runs):
+            last.clear()
+            last[key] = cls.of(job, runs, pins)
+        found: _Space = last[key]
+        return found
+
+    @classmethod
+    def of(cls, job: TrainJob, runs: Sequence[tuple[int, int]], pins: Mapping[str, int | str]) -> _Space:
+        """Where a sequence is cut, K and V are gathered if that is faster than round the ring: nothing else of a layout
+        changes with it."""
+        every = frames(job.network, job.cluster, runs, job.seq, pins, job.software)
+        rows = every.rows
+        if not rows.size:
+            return cls(runs, every, None, every.ordered(rows[0], len(runs)))
+        priced = OperatorTable.of(replace(_base(job), **dict(zip(FRAME, rows, strict=False))), job.parts)
+        tp, cp, micro = (rows[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
+        cut = np.flatnonzero(cp > 1.0)
+        _, one, which = np.unique((tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True)
+        if len(cut):
+            ring = replace(_base(job), **dict(zip(FRAME, rows[:, cut[one]], strict=False)))
+            parts = priced.at(ring)
+            took = [context_time(replace(ring, gather=how), job.recipe, job.rates, *parts) for how in (0.0, 1.0)]
+            rows[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
+        fastest = variants(pins, job.shared_memory, job.software)[:, 0]
+        return cls(runs, every, priced, every.ordered(_floors(job, rows, priced, fastest), len(runs)))
+
+    def next(self, run: int, done: int, most: float) -> NDArray[np.intp]:
+        """The places of the next chunk of a run that take no more than `most` at least."""
+        places, least = (part[done : done + max(FEW, min(done, CHUNK))] for part in self.order[run])
+        return np.sort(places[least <= most])
+
+    def every(self, run: int) -> Array:
+        """Columns of all layouts of a run."""
+        return self.frames.at(np.sort(self.order[run][0]))
 
 
 def _spread(job: TrainJob, rows: Array, ways: Array) -> TrainSpread:
@@ -322,13 +415,16 @@ def _base(job: TrainJob) -> TrainSpread:
     )
 
 
-def _joined(parts: Sequence[PricedLayouts]) -> PricedLayouts:
-    """Several tables of layouts as one."""
+def _parted(several: Sequence[tuple[NDArray[np.intp], PricedLayouts]], runs: int) -> Iterator[PricedLayouts]:
+    """Several tables of layouts, each of which is of some run, as a table of each run."""
+    whose, parts = np.concatenate([run for run, _ in several]), [priced for _, priced in several]
     columns = {name: np.concatenate([getattr(p.spread, name) for p in parts]) for name in COLUMNS}
+    every = replace(parts[0].spread, **columns)
     seconds, memory, reason = (
         np.concatenate([getattr(p, name) for p in parts]) for name in ("seconds", "memory_bytes", "reason")
     )
-    return PricedLayouts(replace(parts[0].spread, **columns), seconds, memory, reason, parts[0].table)
+    for rows in (np.flatnonzero(whose == run) for run in range(runs)):
+        yield PricedLayouts(take(every, rows), seconds[rows], memory[rows], reason[rows], parts[0].table)
 
 
 def evaluate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 
 import numpy as np
@@ -16,7 +16,10 @@ from chipwise.predict.training.values import Cluster, TrainSpread, Transformer
 from chipwise.values import dataclass
 
 Table = NDArray[np.float64]
-FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
+Options = Sequence[Sequence[tuple[float, ...]]]
+FRAME = (
+    "tp", "pp", "cp", "dp", "global_batch", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard",
+)  # fmt: skip
 LEAN = ("offload", "stash", "full", "selective")
 COLUMNS = (*FRAME, *LEAN)
 
@@ -124,22 +127,51 @@ def variants(pins: Mapping[str, int | str], shared_memory: bool = False, softwar
     return np.array(kept).T
 
 
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Layouts worth trying, but for what saves memory, of several counts of devices one after the other. `rows`:
+    columns of `FRAME` up to `ep`, and `run`, whose they are; each is cut by ZeRO in so many `ways`, the columns of
+    `cuts` (stage, ranks) from `first` on, and has as many places among all layouts."""
+
+    rows: Table
+    run: NDArray[np.intp]
+    cuts: Table
+    first: NDArray[np.intp]
+    ways: NDArray[np.intp]
+
+    def at(self, places: NDArray[np.intp]) -> Table:
+        """Columns of `FRAME` of the layouts at `places`."""
+        ends = np.cumsum(self.ways)
+        row = np.searchsorted(ends, places, side="right")
+        cut = self.first[row] + places - (ends - self.ways)[row]
+        return np.concatenate([self.rows[:, row], self.cuts[:, cut]])
+
+    def ordered(self, least: Table, runs: int) -> list[tuple[NDArray[np.intp], Table]]:
+        """Of each run all places, in the order of what their rows take at `least`, and that."""
+        order = np.lexsort((least, self.run))
+        ways, before = self.ways[order], (np.cumsum(self.ways) - self.ways)[order]
+        places = np.repeat(before - np.cumsum(ways) + ways, ways) + np.arange(ways.sum())
+        took = np.repeat(least[order], ways)
+        ends = np.cumsum(np.bincount(self.run, self.ways, runs)).astype(np.intp)[:-1]
+        return list(zip(np.split(places, ends), np.split(took, ends), strict=True))
+
+
 def frames(
     t: Transformer,
     c: Cluster,
-    devices: int,
-    batch: int,
+    runs: Sequence[tuple[int, int]],
     seq: int,
     pins: Mapping[str, int | str],
     software: TrainerRules = ANY,
-) -> Table:
-    """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
+) -> Frames:
+    """Degrees, schedule, micro-batch and sharding of every layout worth trying of each of several (devices, sequences
+    of a step); most are legal.
 
     tp up to the domain, dividing the heads; stages that divide the rest, all schedules of the software with virtual
-    stages while each of their parts holds a layer or a table; context parallelism round a ring; experts over all or
-    some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any group, and
-    there ZeRO-2. What is left out is never faster: ZeRO
-    over fewer ranks than there are, or none.
+    stages while each of their parts holds a layer or a table and those of a batch divide among so many; context
+    parallelism round a ring; experts over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a
+    domain, in a single stage over any group, and there ZeRO-2. What is left out is never faster: ZeRO over fewer ranks
+    than there are, or none.
     """
     domain = int(min(float(c.domain), 1e6))
     experts = int(float(t.experts)) if float(t.moe_share) else 1
@@ -148,37 +180,43 @@ def frames(
     pipelines_of = cache(lambda pp: _pipelines(t, pp, pins, software.schedules))
     cuts_of = cache(lambda ranks, near, pp: _cuts(ranks, near, pp, pins, software))
     spread_of = cache(lambda ranks: divisors(math.gcd(experts, ranks), experts))
-    found = [np.empty((len(FRAME), 0))]
-    for tp, pp, cp, dp in _degrees(t, domain, devices, seq, options):
-        if int(pins.get("dp", dp)) != dp:
-            continue
-        whole = max(batch // dp, 1) if batch % dp == 0 else 1
-        at_once = pp == 1 and not software.accumulates
-        micros = options("micro_batch", _micros(whole, seq, software, at_once=at_once))
-        eps = options("ep", spread_of(tp * cp * dp))
-        cuts = cuts_of(dp * cp, max(min(domain, 64) // tp, 1), pp)
-        share = 1 if "vp" in pins else dp * pp
-        outer = _piped((tp, pp, cp, dp), pipelines_of(pp), micros, batch, share)
-        inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
-        if outer and inner:
-            found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
-    return np.concatenate(found, axis=1)
+    whose, degrees, pipelines, micros, eps, cuts = [], [], [], [], [], []
+    for run, (devices, batch) in enumerate(runs):
+        for tp, pp, cp, dp in _degrees(t, domain, devices, seq, options):
+            if int(pins.get("dp", dp)) != dp:
+                continue
+            whole = max(batch // dp, 1) if batch % dp == 0 else 1
+            at_once = pp == 1 and not software.accumulates
+            whose.append(run)
+            degrees.append((tp, pp, cp, dp, batch))
+            pipelines.append(pipelines_of(pp))
+            micros.append([(n,) for n in options("micro_batch", _micros(whole, seq, software, at_once=at_once))])
+            eps.append([(0, n) for n in options("ep", spread_of(tp * cp * dp))])
+            cuts.append(cuts_of(dp * cp, max(min(domain, 64) // tp, 1), pp))
+    _, _, shapes = _flat([degrees], 5)
+    rows, case = _with(*_with(shapes, np.arange(len(degrees)), pipelines, 3), micros, 1)
+    _, pp, _, dp, batch, vp, *_, micro = rows
+    share = 1.0 if "vp" in pins else dp * pp
+    even = (share == 1.0) | (vp == 1.0) | (batch % (share * micro) == 0.0)
+    rows, case = _with(rows[:, even], case[even], eps, 2)
+    ways, first, every = _flat(cuts, 2)
+    return Frames(rows, np.array(whose, dtype=np.intp)[case], every, first[case], ways[case])
 
 
-def _piped(
-    degrees: tuple[int, int, int, int],
-    pipelines: list[tuple[float, float, float]],
-    micros: list[int],
-    batch: int,
-    share: int,
-) -> list[tuple[float, ...]]:
-    """Degrees with every pipeline and micro-batch: virtual stages where those of a batch divide among so many."""
-    even = {micro: share == 1 or batch % (share * micro) == 0 for micro in micros}
-    return [
-        (*degrees, *pipeline, micro)
-        for pipeline, micro in itertools.product(pipelines, micros)
-        if pipeline[0] == 1 or even[micro]
-    ]
+def _with(rows: Table, case: NDArray[np.intp], options: Options, width: int) -> tuple[Table, NDArray[np.intp]]:
+    """Every column with each of the options of its case, so many numbers, below it; and the cases of those."""
+    sizes, starts, every = _flat(options, width)
+    many = sizes[case]
+    of = np.repeat(np.arange(len(case)), many)
+    place = np.arange(len(of)) + np.repeat(starts[case] - np.cumsum(many) + many, many)
+    return np.concatenate([rows[:, of], every[:, place]]), case[of]
+
+
+def _flat(several: Options, width: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Table]:
+    """Lists end to end, as columns: the length of each, where it starts, and all."""
+    sizes = np.array([len(each) for each in several], dtype=np.intp)
+    columns = np.array(list(itertools.chain(*several)), dtype=float).reshape(-1, width)
+    return sizes, np.cumsum(sizes) - sizes, columns.T
 
 
 def _micros(whole: int, seq: int, software: TrainerRules, *, at_once: bool) -> list[int]:

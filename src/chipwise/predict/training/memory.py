@@ -125,20 +125,20 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> _State:
 
 
 def least_held(
-    t: Transformer, base: TrainSpread, devices: int, homes: Array, recipe: Recipe, r: MemoryRates, *, fsdp: bool
+    t: Transformer, base: TrainSpread, devices: Array, homes: Array, recipe: Recipe, r: MemoryRates, *, fsdp: bool
 ) -> tuple[TrainSpread, Array, Array]:
-    """Layouts that cut what is trained evenly over so many devices, legal or not, one for each share of the optimiser
-    in host memory (`homes`) and, with `fsdp`, for sharded weights too; bytes of a device that no layout of that kind
-    goes below, and bytes of host memory that each needs at least. Nothing is gathered or saved."""
-    n, ways = float(devices), [(stage, home) for stage in ((0.0, 3.0) if fsdp else (0.0,)) for home in homes]
-    zero, offload = np.array(ways).T
+    """Layouts that cut what is trained evenly over each count of devices, legal or not, one for each share of the
+    optimiser in host memory (`homes`) and, with `fsdp`, for sharded weights too; bytes of a device that no layout of
+    that kind goes below, and bytes of host memory that each needs at least. Nothing is gathered or saved."""
+    n = np.repeat(devices, (1 + fsdp) * len(homes))
+    zero, offload = np.resize(np.repeat([0.0, 3.0][: 1 + fsdp], len(homes)), len(n)), np.resize(homes, len(n))
     whole = zero >= 3.0
     model, data = np.where(whole, 1.0, n), np.where(whole, n, 1.0)
     s = replace(base, tp=model, ep=model, dp=data, shard=data, zero=zero, offload=offload)
     weights, gradients, optimiser, _ = state_bytes(t, s, recipe)
     summed = np.where(np.asarray(recipe.released) > 0, 0.0, gradients)
     held = used(s, (weights, summed, optimiser, 0.0), 0.0, 0.0, r).total_bytes
-    return (s, np.broadcast_to(np.asarray(held), zero.shape), np.broadcast_to(host_bytes(t, s, recipe), zero.shape))
+    return s, np.broadcast_to(np.asarray(held), n.shape), np.broadcast_to(host_bytes(t, s, recipe), n.shape)
 
 
 def host_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
