@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectGroup, Effects, Labels, seen
-from chipwise.calibrate.fit import FitRows, Fitting
+from chipwise.calibrate.fit import WORTH, FitRows, Fitting
 from chipwise.calibrate.fit_media import MediaRows, pace_of
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
@@ -34,8 +34,6 @@ SEEN = f"{PREFIX}.seen.chip="
 
 TUNED = EffectGroup(PREFIX, priors("tuned"), SOURCE, 0.005)
 """What the quantities of `fit_media.TIMES` are multiplied with."""
-
-WORTH = 0.1
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, kept_rows, readers
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit import FitRows, Fitting
+from chipwise.calibrate.fit import WORTH, FitRows, Fitting
 from chipwise.calibrate.local import LOCAL as NUMBERS
 from chipwise.calibrate.local import local_labels, local_model
 from chipwise.calibrate.parameter import Parameter
@@ -51,7 +51,6 @@ FORMATS = {"f16": "fp16", "bf16": ""}
 ELSEWHERE = "partly on the CPU"  # note of rows that say nothing of one chip
 ROW_WEIGHT = 0.3
 """Rows of one box differ little, boxes of one kind by a fifth: about twice the scatter that the fit assumes."""
-WORTH = 0.1  # what an effect has to be worth, see `calibrate.fit.fit`
 GROUPS = 20  # of folds: a fit takes seconds
 
 
