@@ -429,6 +429,9 @@ def test_a_plan_of_a_network_prints_as_tables_too() -> None:
 
 
 def test_files_that_start_another_plan_say_so() -> None:
-    files = cw.plan("Qwen/Qwen3-8B", rate=1, chips="l40s", runtime="best").launch("vllm")
-    assert files.note.startswith("plan 1 runs trtllm: these files start plan 2, 1x l40s with vllm")
+    found = cw.plan("Qwen/Qwen3-8B", rate=1, chips="l40s", runtime="best")
+    first, other = found.plans[:2]
+    files = found.launch(other.runtime)
+    said = f"plan 1 runs {first.runtime}: these files start plan 2, {other.machines} with {other.runtime}"
+    assert files.note.startswith(said)
     assert str(files).startswith(files.note)
