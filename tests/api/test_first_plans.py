@@ -167,11 +167,11 @@ def test_an_api_that_costs_less_stands_in_the_first_words() -> None:
         )
     assert seldom[0].startswith("Call an API: $14.6 a month at this load, openai/gpt-oss-120b at wandb")
     assert seldom[2].startswith("To run it yourself: rent 1x h100-sxm5-80gb")
-    assert dear[0].startswith("Rent, or buy if the load lasts, 15x h100-sxm5-80gb")
+    assert re.match(r"Rent, or buy if the load lasts, 1\dx h100-sxm5-80gb", dear[0])
     assert re.search(r": \$[\d,]+ a month at this load, about \$[\d.]+/h at ", dear[0])
 
 
-def test_software_that_nobody_tested_so_is_not_first_for_a_fifth_of_the_cost() -> None:
+def test_software_that_its_makers_do_not_vouch_for_is_not_first_for_a_fifth_of_the_cost() -> None:
     """32 TPU v5p are cheaper than 16 H200, under a plugin that lists no such model and calls the chip experimental."""
     with on_the_day():
         found = cw.plan("zai-org/GLM-4.6", provider="gcp", rate="5/s", in_=4000, out=800)
@@ -180,4 +180,4 @@ def test_software_that_nobody_tested_so_is_not_first_for_a_fifth_of_the_cost() -
     untested = next(p for p in found.plans if p.chip == "tpu-v5p").untested
     assert not first.untested
     assert len(untested) == 2
-    assert f"Not tested by anybody known: {untested[0]}; {untested[1]}." in said
+    assert f"Its makers do not vouch for {untested[0]} and {untested[1]}." in said

@@ -27,8 +27,9 @@ def test_rows_are_complete_and_sourced() -> None:
         assert learning_of(method, 0.0).above == 0.0
     for row in learning_rows():
         assert re.search(r"20\d\d", row.source)
-        assert 0.0 <= row.least < 1.0
-        assert row.decay in ("cosine", "linear")
+        assert 0.0 <= row.least <= 1.0
+        assert (row.decay == "constant") is (row.least == 1.0)
+        assert row.decay in ("cosine", "linear", "constant")
 
 
 @pytest.mark.parametrize(("steps", "warm"), [(1, 0), (30, 1), (382, 4), (10_000, 100), (1_000_000, 2000)], ids=str)

@@ -209,11 +209,16 @@ class Tactics:
         if self.beyond:
             said.append(self.beyond)
         if self.software:
-            tuned = self.level == "tuned"
-            slower = numbers.derived(LevelFit.of).slower(self.software, tuned=tuned)
-            said.append(
-                f"software of {self.software}: passes take {slower:.2f}x as long as with the newest measured "
-                f"(submissions to MLPerf on unchanged chips){'' if tuned else '; plain products of cuBLAS do not'}"
-                f"{'; kernels that were replaced since come on top' if kernel_era(self.software) else ''}"
-            )
+            said.append(self._dated(numbers))
         return said
+
+    def _dated(self, numbers: Parameters) -> str:
+        """What the age of software does to passes."""
+        tuned = self.level == "tuned"
+        slower = numbers.derived(LevelFit.of).slower(self.software, tuned=tuned)
+        plain = "" if tuned else "; plain products of cuBLAS do not"
+        besides = "; kernels that were replaced since come on top" if kernel_era(self.software) else ""
+        return (
+            f"software of {self.software}: passes take {slower:.2f}x as long as with the newest measured "
+            f"(submissions to MLPerf on unchanged chips){plain}{besides}"
+        )

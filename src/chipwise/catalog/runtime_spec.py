@@ -370,7 +370,7 @@ class Runtime(Software):
     `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
     it, None where nothing is known of that. `unfused_experts`: kernels that routed experts take of it for one of a
     local runtime that fuses them. `called`: what its users call it where that software does not run itself, "" where
-    they call it by its own name.
+    they call it by its own name. `vouched`: its makers validate models of `architectures`, and say so of no others.
     """
 
     capability: ClassVar[str] = "serves"
@@ -397,6 +397,7 @@ class Runtime(Software):
     service: ServiceHabits | None = None
     unfused_experts: float = 1.0
     called: str = ""
+    vouched: bool = False
 
     @classmethod
     def read(cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
@@ -482,11 +483,11 @@ class Runtime(Software):
         return None
 
     def untested(self, chip: Chip, architecture: str) -> tuple[str, ...]:
-        """What nobody vouches for where it runs such a model (`supports`) on a chip, in words."""
-        rule = self.rule(chip)
+        """What its makers do not vouch for where it runs such a model (`supports`) on a chip, in words."""
+        rule, beyond = self.rule(chip), self.vouched and architecture not in self.architectures
         return (
-            *(() if architecture in self.architectures else (f"{self.name} lists no {architecture} models",)),
-            *((f"{self.name} is experimental on {chip.id}",) if rule is not None and rule.experimental else ()),
+            *((f"{architecture} models under {self.name}",) if beyond else ()),
+            *((f"{self.name} on {chip.id}",) if rule is not None and rule.experimental else ()),
         )
 
     def supports(

@@ -279,9 +279,8 @@ def _as_asked(made: Figure, *, given: bool) -> Figure:
 
 
 def _untested(of: Deployed) -> tuple[str, ...]:
-    """What nobody vouches for; of desks the lists of software were read in part."""
-    d = of.deployment
-    return () if of.workload.task == "local" else d.runtime.untested(d.chip, of.model.architecture)
+    """What the makers of its software do not vouch for."""
+    return of.deployment.runtime.untested(of.deployment.chip, of.model.architecture)
 
 
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
@@ -550,8 +549,8 @@ def _size(p: PlanRecord) -> tuple[float, ...]:
 
 def doubts(plan: PlanRecord) -> int:
     """How many things speak against a plan: that nobody measured such, that its price is old, that it is rented from
-    whoever offers a machine, that it runs in stages, that its weights are converted, that its software was not tested
-    with the model or on the chip."""
+    whoever offers a machine, that it runs in stages, that its weights are converted, that the makers of its software
+    do not vouch for the model or the chip."""
     price = plan.price
     return (
         (plan.pace.basis == "modelled")

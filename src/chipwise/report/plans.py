@@ -105,7 +105,8 @@ class PlanRecord(Plan, Tabled):
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
     `scaling` is how replicas may follow a log or a day with the targets held (None: not looked for, or all have to
     run); `up` how often all are up that carry the load (None: no replica is spare); `peak` what a simulation of the
-    busiest slice of a day says of it (None: not simulated); `untested` what nobody vouches for, of its software.
+    busiest slice of a day says of it (None: not simulated); `untested` what makers of its software do not vouch
+    for.
     """
 
     layout: LayoutRecord
@@ -475,7 +476,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         openings = (f"{missed}{works}. Nearest: {what}",)
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    found += f" Not tested by anybody known: {'; '.join(first.untested)}." if first.untested else ""
+    found += f" Its makers do not vouch for {' and '.join(first.untested)}." if first.untested else ""
     return (*openings, _does(report), *follows(report.plans), found, *_certainty(report), *_alternatives(report))
 
 
@@ -641,7 +642,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
         (bool(least.price and least.price.stale), bool(first.price and first.price.stale), "has an old price"),
         (least.layout.pp > 1, first.layout.pp > 1, "runs in pipeline stages"),
         (least.converted, first.converted, "converts the weights"),
-        (bool(least.untested), bool(first.untested), "runs on software that nobody tested so"),
+        (bool(least.untested), bool(first.untested), "runs on software whose makers do not vouch for it"),
     )
     why = [words for its, mine, words in pairs if its and not mine]
     billed = [p.price.billed if p.price else p.chips for p in (least, first)]

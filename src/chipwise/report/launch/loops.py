@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from chipwise.catalog.tools import Tool, get_tool
+from chipwise.catalog.trainer import learning_of
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, script
 from chipwise.report.launch.facts import told
@@ -19,6 +21,7 @@ NEMO_CONFIGS = {"grpo": "grpo_math_1B", "distillation": "distillation_math"}
 """The settings that NeMo RL begins with, by its loop; behind the name where Megatron trains: `_megatron`."""
 PORT = 6379  # of Ray's head
 RANK = 16  # of adapters, as the plan has them
+REWARDS = "rewards"  # what is learned, by the table of learning rates
 MEASURED = 3  # steps of the run that verifies a prediction
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 BLOCKS = "fp8_block"
@@ -191,6 +194,7 @@ def _nemo_command(spec: LoopSpec, steps: int) -> Command:
         "sampling_hosts": -(-spec.sample_devices // per_host),
         "sampling_devices": min(spec.sample_devices, per_host),
         "keeps": str(steps > MEASURED).lower(),
+        "rate": learning_of(spec.method, inf, REWARDS).rate,
         "data": Env("TRAIN_FILES", "JSON lines with prompts"),
         "all_hosts": -(-whole // per_host),
         "of_host": min(whole, per_host),
