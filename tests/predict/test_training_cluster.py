@@ -23,5 +23,5 @@ def test_a_fabric_beyond_the_host_is_no_mesh() -> None:
     """Links between every pair of a host end there: of 16 that meet, two have the whole bandwidth of a card."""
     host = cluster(get_chip("v100-sxm2-32gb"), domain=8.0)
     assert float(host.mesh) == 1.0
-    assert float(_on_network(host, {"domain": 4.0}).mesh) == 1.0
-    assert float(_on_network(host, {"domain": 16.0}).mesh) == 0.0
+    assert float(_on_network(host, {"domain": 4.0}, None).mesh) == 1.0
+    assert float(_on_network(host, {"domain": 16.0}, None).mesh) == 0.0
