@@ -240,7 +240,9 @@ def worse(pair: Pair, tight: Answer | ChipwiseError, loose: Answer | ChipwiseErr
     if not loose.kept:
         dim = pair.kind.split()[-1] in TIMES and loose.chance < tight.chance - LIKELY
         return f"{tight.chance:.3f} likely, then {loose.chance:.3f} ({said})" if dim else ""
-    if tight.kept and loose.cost > tight.cost * most:
+    # certainty that nobody named is bought where it is not too dear: then it is what costs more
+    surer = loose.chance >= preferences().confidence - LIKELY > tight.chance
+    if tight.kept and loose.cost > tight.cost * most and not surer:
         return f"cheapest {tight.cost:.6g}, then {loose.cost:.6g} ({said})"
     if loose.first > loose.cost * evidence * most:
         return f"first {loose.first:.6g}, cheapest {loose.cost:.6g} ({said})"

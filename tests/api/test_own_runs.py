@@ -183,7 +183,7 @@ def test_arrivals_stay_and_more_are_in_flight(store: Store) -> None:
 
 def test_a_plan_is_sized_by_them(store: Store) -> None:
     asked: dict[str, Any] = {
-        "rate": 50, "in_": 1024, "out": 256, "tpot": "24ms", "chips": CHIP, "runtime": "vllm", "precision": "bf16",
+        "rate": 60, "in_": 1024, "out": 256, "tpot": "24ms", "chips": CHIP, "runtime": "vllm", "precision": "bf16",
     }  # fmt: skip
     before = chipwise.plan(MODEL, **asked).plans[0]
     store.add([measured(1.6)])
