@@ -239,7 +239,7 @@ JUDGED = [
     ("H100 is 2x faster than A100", "true with a condition", "it goes further in training; not so far in"),
     ("B200 is twice as expensive as H100", "misleading", "only per hour, not per token. "),
     ("A100 is half the price of H100", "misleading", "only per hour, not per token. "),
-    ("MI300X is 50% cheaper than H100", "true with a condition", "per token, not per hour. "),
+    ("MI300X is 50% cheaper than H100", "true with a condition", "not per token (lowest prices) or per hour. "),
     ("MI300X is cheaper than H100", "true with a condition", "clearly per token; per hour by little. "),
 ]
 

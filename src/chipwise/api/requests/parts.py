@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.cache_tiers import GivenTiers
@@ -84,9 +85,9 @@ def _percentile(text: str, option: str) -> float | None:
     said = text.strip().lower().removeprefix("p")
     if said == "mean":
         return None
-    value = parse_quantity(said, "", option, low=0.5, high=99.9)
-    # 0.99 is what numerical libraries call p99; p1 to p49 bound nothing that a target is set for
-    return value if value < 1.0 else parse_quantity(said, "", option, low=50.0, high=99.9) / 100.0
+    # 0.99 is what numerical libraries call p99
+    value = parse_quantity(said, "", option, low=0.0, high=inf)
+    return value if 0.5 <= value < 1.0 else parse_quantity(said, "", option, low=50.0, high=99.9) / 100.0
 
 
 def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
