@@ -478,7 +478,7 @@ def test_models_that_do_not_fit_together_sleep_by_turns(tmp_path: Path) -> None:
     [
         ({"ttft": "2s"}, "asleep by turns, chat waits"),
         ({"runtime": "trtllm"}, "their weights and caches take"),
-        ({"rate": "300/h"}, "of the time is left to tools"),
+        ({"rate": "400/h"}, "of the time is left to tools"),
     ],
 )
 def test_models_sleep_only_where_targets_leave_time_to_wake(changed: dict[str, str], said: str) -> None:
