@@ -66,7 +66,7 @@ def test_an_api_within_the_limit_of_dollars_is_a_way_out() -> None:
     asked = {"model": "Qwen/Qwen3-235B-A22B", "rate": "2.2/s", "chips": "mi300x,h100", "precision": "fp8"}
     near = ask(**asked, max_usd_per_h=5)
     assert not near.kept
-    assert any(re.search(r"the API of \w+ at \$3\.\d+/h", way) for way in near.ways)
+    assert any(re.search(r"the API of \w+ at \$4\.\d+/h", way) for way in near.ways)
     with pytest.raises(InfeasibleError) as refused:
         ask(**asked, max_usd_per_h=1)
     assert "the API of" not in refused.value.hint
