@@ -41,7 +41,7 @@ from chipwise.api.python import step as step
 from chipwise.api.python import trace as trace
 from chipwise.api.sweep import sweep as sweep
 from chipwise.errors import ChipwiseError as ChipwiseError
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 {imports}
 
 __version__: str
@@ -52,7 +52,7 @@ Number: TypeAlias = float | str | None
 Names: TypeAlias = str | Sequence[str | float] | None
 Table: TypeAlias = str | Mapping[str, Any] | None
 """Values by name, as in `{{"tp": 8}}` or `"tp=8"`."""
-Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
+Model: TypeAlias = Path | Mapping[str, Any] | Program
 """A name, a path, the keys of a configuration, or what `trace` made of a module."""
 _Of = TypeVar("_Of")
 

@@ -10,8 +10,8 @@ import chipwise as cw
 from chipwise.api.loaded import load
 from chipwise.errors import UsageError
 from chipwise.report.plans import PlanRecord
-from chipwise.workload.graph import count_entries
 from chipwise.workload.media.tower import picture
+from chipwise.workload.program import count_entries
 
 MODEL = "Qwen/Qwen3-VL-235B-A22B-Instruct"
 SEEN = 880  # tokens of 1280x720: 40 x 22 cells of 32 pixels

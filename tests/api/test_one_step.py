@@ -16,7 +16,7 @@ from chipwise.report.media import MediaPlan
 from chipwise.workload.backward import LOSS, LOSS_PASSES, backward, update
 from chipwise.workload.media.layers import PRECISIONS, Layers, join
 from chipwise.workload.media.text import TextDecoder
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 SEQ, VOCAB, WIDTH = 2048, 32000, 2048
 SIZES = f"transformer:layers=16,hidden={WIDTH},heads=16,kv_heads=16,ffn=5632,vocab={VOCAB}"
@@ -101,7 +101,7 @@ def _by_layers() -> MediaPlan:
     tensor = layers.bytes(SEQ, VOCAB)
     loss = replace(layers.pointwise(SEQ, VOCAB, LOSS_PASSES, LOSS), peak=2.0 * tensor, kept=tensor)
     whole = join(net, layers.linear(SEQ, WIDTH, VOCAB, False, "logits"), loss)
-    pipeline = update(backward(Pipeline("by layers", (whole.stage("step"),))), "adamw")
+    pipeline = update(backward(Program("by layers", (whole.stage("step"),))), "adamw")
     asked = Sampling(training=True)
     return answer(pipeline, Terms(runtime="nemo", precision="bf16"), chips=["h100"], asked=asked).plans[0]
 
@@ -142,7 +142,7 @@ def test_more_copies_of_a_trainer_share_the_batch_and_exchange_gradients(path: s
     pytest.importorskip("torch")
     layers = Layers(8, PRECISIONS["bf16"], training=True)
     net = TextDecoder(width=WIDTH, layers=16, heads=16, kv_heads=16, head_dim=128, ffn=5632, vocab=VOCAB)
-    pipeline = update(backward(Pipeline("eight", (net.block(layers, SEQ).stage("step"),), batch=8)), "adamw")
+    pipeline = update(backward(Program("eight", (net.block(layers, SEQ).stage("step"),), batch=8)), "adamw")
     terms = Terms(runtime="nemo", precision="bf16")
     one, eight = (
         answer(pipeline, terms, chips=["h100"], asked=Sampling(training=True, spread=spread)).plans[0]

@@ -23,13 +23,13 @@ from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW, FEW_WORDS
 from chipwise.tracing.sources import is_pipeline
 from chipwise.workload.op import attention, convolution, gemm, pointwise
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 H100 = "h100-sxm5-80gb"
 FLUX = "FLUX.1-dev"
 
 
-def by_hand(width: float = 3072.0, steps: float = 20.0) -> Pipeline:
+def by_hand(width: float = 3072.0, steps: float = 20.0) -> Program:
     """A denoiser and a decoder, as a tracer would write them."""
     ops = (
         (40.0, gemm(4096, 7 * width, width)),
@@ -39,7 +39,7 @@ def by_hand(width: float = 3072.0, steps: float = 20.0) -> Pipeline:
     )
     count = int(40 * 12 * width**2)
     decoder = ((10.0, convolution(1, 256, 256, 512.0 * 512, 512.0 * 512, 9)),)
-    return Pipeline(
+    return Program(
         "traced",
         (Stage("denoiser", ops, steps, count, 2.0 * count, 5e8), Stage("vae", decoder, 1, 6_000_000, 12e6, 2e9)),
     )

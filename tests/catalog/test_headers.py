@@ -86,7 +86,7 @@ def test_a_safetensors_header_gives_the_decoder_that_it_holds(tmp_path: Path) ->
     shapes = decoder()
     config = find_config(str(safetensors(tmp_path / "model.safetensors", shapes)))
     entries = sum(a[0] * (a[1] if len(a) > 1 else 1) for a in shapes.values())
-    assert build(load_model(config)).params() == entries
+    assert build(load_model(config)).parameters == entries
     assert f"{entries:,} entries, {2 * entries:,} bytes" in config.notes[0]
 
 
@@ -214,7 +214,7 @@ def test_a_gguf_of_latent_attention_is_read_as_its_family(tmp_path: Path) -> Non
     attention = 64 * 2 * 40 + 64 * (32 + 16) + 32 * 2 * (24 + 24) + 2 * 24 * 64 + 32
     experts = 3 * 64 * 16 * 5 + 64 * 4
     expected = 3 * (attention + 2 * 64) + 3 * 64 * 96 + 2 * experts + 2 * 100 * 64 + 64
-    assert build(model).params() == expected
+    assert build(model).parameters == expected
 
 
 def test_a_gguf_counts_modules_that_predict_among_its_blocks(tmp_path: Path) -> None:

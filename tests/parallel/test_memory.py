@@ -148,8 +148,8 @@ def weights(layout: Layout, graph: Graph | None = None) -> dict[str, float]:
 
 
 def test_weights_of_one_device_are_the_model() -> None:
-    assert sum(weights(Layout()).values()) == WEIGHTS == network().weight_bytes()
-    assert sum(weights(Layout(), network(tied=True)).values()) == network(tied=True).weight_bytes()
+    assert sum(weights(Layout()).values()) == WEIGHTS == network().weight_bytes
+    assert sum(weights(Layout(), network(tied=True)).values()) == network(tied=True).weight_bytes
 
 
 def test_tensor_parallelism_divides_all_but_the_norms() -> None:
@@ -170,7 +170,7 @@ def test_a_stage_holds_its_layers_and_the_larger_end() -> None:
 def test_the_larger_end_may_be_the_first() -> None:
     """Ends changed round: an embedding with a norm behind it, a head without."""
     graph = network()
-    turned = replace(graph, embed=graph.head, head=graph.embed)
+    turned = graph.holding(graph.runs, (graph.head, graph.embed))
     assert weights(Layout(pp=5.0), turned)["tables"] == HEAD
 
 

@@ -13,7 +13,7 @@ DENSE, ROUTED = "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3"
 
 
 def bytes_of(graph: Graph | None) -> float:
-    return 0.0 if graph is None else graph.weight_bytes()
+    return 0.0 if graph is None else graph.weight_bytes
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def bytes_of(graph: Graph | None) -> float:
 def test_nothing_is_lost_and_nothing_twice(model: str, placement: Placement) -> None:
     graph = load(model).graph
     cards, host = split(graph, placement)
-    assert sum(map(bytes_of, cards)) + bytes_of(host) == pytest.approx(graph.weight_bytes(), rel=1e-12)
+    assert sum(map(bytes_of, cards)) + bytes_of(host) == pytest.approx(graph.weight_bytes, rel=1e-12)
     caches = sum(float(g.kv_bytes(1000.0)) for g in (*cards, *([host] if host else [])))
     assert caches == pytest.approx(float(graph.kv_bytes(1000.0)), rel=1e-12)
     assert [g.layers for g in cards] == list(placement.cards)
@@ -41,7 +41,7 @@ def test_experts_move_alone() -> None:
     (card,), host = split(graph, Placement((61,), 0, 61))
     assert host is not None
     assert host.layers == routed == 58
-    assert set(host.weight_bytes_by_class()) <= {"expert"}
+    assert set(host.weight_bytes_by_class) <= {"expert"}
     assert float(host.kv_bytes(1000.0)) == 0.0
     assert card.layers == 61
 

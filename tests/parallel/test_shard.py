@@ -77,13 +77,13 @@ def test_ranks_add_up_to_the_whole(tp: int, step: Step) -> None:
 
 def test_weights_of_ranks_add_up_to_the_whole() -> None:
     rank = shard(DENSE, Layout(tp=8.0))
-    norms = DENSE.weight_bytes_by_class()["norm"]
+    norms = DENSE.weight_bytes_by_class["norm"]
     held = sum(
         repeat * float(tensor.local_bytes(rank.sizes(block)))
-        for repeat, block in DENSE.parts()
+        for repeat, block in DENSE.blocks()
         for tensor in block.tensors
     )
-    assert 8 * (held - norms) + norms == pytest.approx(DENSE.weight_bytes())
+    assert 8 * (held - norms) + norms == pytest.approx(DENSE.weight_bytes)
 
 
 def test_key_value_heads_are_copied_beyond_their_number() -> None:

@@ -200,7 +200,7 @@ def test_a_draft_is_the_models_own_module() -> None:
     graph = build(load_model(find_config("deepseek-ai/DeepSeek-V3")))
     draft = draft_graph(graph)
     assert 1 <= draft.layers < 5
-    assert draft.weight_bytes() < 0.1 * graph.weight_bytes()
+    assert draft.weight_bytes < 0.1 * graph.weight_bytes
     with pytest.raises(UsageError, match="no module"):
         draft_graph(build(load_model(find_config("meta-llama/Llama-3.1-8B"))))
 

@@ -17,7 +17,7 @@ from chipwise.parallel.layout import ONE, Spread
 from chipwise.predict.pipeline import SHOWN, Hardware, Pace, account, flash_attention, held_by, seconds, stage_times
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 HOPPER = "h100-sxm5-80gb"
 
@@ -41,10 +41,10 @@ def transformer(tokens: float, width: float, layers: float, batch: float = 1.0) 
     )
 
 
-def diffusion(batch: float = 2.0, steps: float = 20.0) -> Pipeline:
+def diffusion(batch: float = 2.0, steps: float = 20.0) -> Program:
     """A text encoder, a denoiser of 4,096 tokens and a decoder of convolutions."""
     side = 128.0 * 128.0
-    return Pipeline(
+    return Program(
         "by hand",
         (
             Stage("text", transformer(77, 768, 12), 1, 85_000_000, 170e6, 20e6),
@@ -65,8 +65,8 @@ def test_parts_and_resources_add_up_to_the_time() -> None:
 
 def test_operators_priced_together_cost_what_they_cost_alone() -> None:
     ops = transformer(1000, 1024, 3) + transformer(100, 768, 2)
-    together = stage_times(Pipeline("x", (Stage("x", ops),)), hardware())[0]
-    single = [stage_times(Pipeline("x", (Stage("x", (one,)),)), hardware())[0] for one in ops]
+    together = stage_times(Program("x", (Stage("x", ops),)), hardware())[0]
+    single = [stage_times(Program("x", (Stage("x", (one,)),)), hardware())[0] for one in ops]
     for part in ("gemm", "attention", "pointwise"):
         assert together.of(part) == pytest.approx(sum(s.of(part) for s in single), rel=1e-9)
 
@@ -93,7 +93,7 @@ def test_a_host_shows_only_where_it_is_slower_than_the_device() -> None:
     ],
 )
 def test_a_host_starts_what_modules_of_python_call(op: Op, starts: dict[str, float], units: float) -> None:
-    found = stage_times(Pipeline("x", (Stage("x", ((1.0, op),)),)), hardware(starts=starts))
+    found = stage_times(Program("x", (Stage("x", ((1.0, op),)),)), hardware(starts=starts))
     assert found[0].launches == pytest.approx(units)
 
 
@@ -137,9 +137,9 @@ def test_samples_are_shared_by_all_stages_and_nothing_is_exchanged() -> None:
 def test_training_sums_gradients_and_updates_all_parameters_everywhere() -> None:
     update = (1.0, pointwise(680e6, 14.0, name="optimizer"))
     step = Stage("step", (*transformer(4096, 1536, 72, 8), update), 1, 680_000_000, 2.72e9)
-    trained = Pipeline("by hand", (step,), 8, trained=True)
+    trained = Program("by hand", (step,), 8, trained=True)
     alone, shared = (stage_times(trained, hardware(), s)[0] for s in (ONE, Spread(dp=8)))
-    (update_s,) = (stage_times(Pipeline("u", (Stage("u", (update,)),)), hardware())[0].of("pointwise"),)
+    (update_s,) = (stage_times(Program("u", (Stage("u", (update,)),)), hardware())[0].of("pointwise"),)
     assert shared.of("pointwise") >= update_s
     assert alone.of("pointwise") > shared.of("pointwise")
 
@@ -169,7 +169,7 @@ def test_tools_show_different_sums_of_the_same_memory() -> None:
 def test_activations_kept_in_fp32_are_narrowed_and_widened_around_products() -> None:
     def parts(rows: float, *, widens: bool) -> dict[str, float]:
         ops = ((1.0, gemm(rows, 1024, 1024)), (1.0, pointwise(rows * 1024, 2.0)))
-        found = stage_times(Pipeline("x", (Stage("x", ops),)), hardware(widens=widens))[0]
+        found = stage_times(Program("x", (Stage("x", ops),)), hardware(widens=widens))[0]
         return {"gemm": found.of("gemm"), "pointwise": found.of("pointwise"), "launches": float(found.launches)}
 
     plain, wide, few = parts(65536.0, widens=False), parts(65536.0, widens=True), parts(1.0, widens=True)
@@ -184,7 +184,7 @@ def test_norms_under_autocast_are_wide_unless_casts_are_folded() -> None:
     cast = replace(norm, dims={**norm.dims, "autocast": 3.5})
 
     def seconds_of(op: Op, **more: object) -> float:
-        return stage_times(Pipeline("x", (Stage("x", ((1.0, op),)),)), hardware(**more))[0].of("pointwise")  # type: ignore[arg-type]
+        return stage_times(Program("x", (Stage("x", ((1.0, op),)),)), hardware(**more))[0].of("pointwise")  # type: ignore[arg-type]
 
     assert seconds_of(cast) == pytest.approx(3.5 * seconds_of(norm), rel=0.05)
     assert seconds_of(cast, folds=True) == pytest.approx(seconds_of(norm))
@@ -193,7 +193,7 @@ def test_norms_under_autocast_are_wide_unless_casts_are_folded() -> None:
 def test_fp32_convolutions_take_tf32_units_where_the_software_does() -> None:
     conv = convolution(32, 256, 256, 56 * 56, 56 * 56, 9)
     wide = replace(conv, compute="fp32", weight="fp32")
-    one = Pipeline("x", (Stage("x", ((1.0, wide),)),))
+    one = Program("x", (Stage("x", ((1.0, wide),)),))
     plain, faster = (stage_times(one, hardware("a100-sxm4-80gb", tf32_conv=t))[0].of("conv") for t in (False, True))
     assert faster < 0.5 * plain
 
@@ -206,7 +206,7 @@ def test_convolutions_on_every_family(name: str) -> None:
 
     def time(channels: float, groups: float = 1.0) -> float:
         op = convolution(16, channels, channels, 56 * 56, 56 * 56, 9, groups=groups)
-        found = stage_times(Pipeline("x", (Stage("x", ((1.0, op),)),)), link)[0].of("conv")
+        found = stage_times(Program("x", (Stage("x", ((1.0, op),)),)), link)[0].of("conv")
         assert found >= float(op.flops) / peak
         return found
 
@@ -221,7 +221,7 @@ def attended(name: str, head: float, *, overlapped: bool) -> float:
     assert isinstance(place.costs, SimtParameters)
     costs = flash_attention(place.costs, place.device, overlapped=overlapped)
     op = attention(1, 16_384, 16_384, 2048 / head, 2048 / head, head, causal=False)
-    pipeline = Pipeline("clip", (Stage("denoiser", ((1.0, op),), 1, 0, 0.0, 0.0),))
+    pipeline = Program("clip", (Stage("denoiser", ((1.0, op),), 1, 0, 0.0, 0.0),))
     (stage,) = stage_times(pipeline, replace(place, costs=costs))
     return float(op.flops) / stage.of("attention") / float(place.device.matrix["bf16"])
 
@@ -259,7 +259,7 @@ def test_planes_are_turned_round_for_products_of_16_bits(kernel: int, filters: i
     """Tensors are read and written once more, but of filters that are plain products, grouped, or of fp32."""
     kind = FORMATS[dtype]
     op = convolution(16, 64, 64, 56.0 * 56, 56.0 * 56, kernel, kind, kind, groups=filters)
-    pipeline = Pipeline("x", (Stage("x", ((1.0, op),)),))
+    pipeline = Program("x", (Stage("x", ((1.0, op),)),))
     plain, turned = (stage_times(pipeline, hardware("v100-sxm2-16gb", turns=turns))[0] for turns in (False, True))
     assert turned.of("conv") == pytest.approx(plain.of("conv"))
     assert turned.launches == plain.launches
@@ -276,7 +276,7 @@ def test_states_of_an_optimizer_are_cut_with_the_weights() -> None:
 
 def test_gradients_of_one_device_take_the_place_of_activations() -> None:
     step = Stage("step", (), 1, 100, 400.0, 1000.0)
-    trained = Pipeline("by hand", (step,), 8, trained=True, settings={"state_bytes": 1200.0})
+    trained = Program("by hand", (step,), 8, trained=True, settings={"state_bytes": 1200.0})
     assert account(trained).total_bytes == 400.0 + 800.0 + 1000.0
     few = replace(trained, stages=(replace(step, activation_bytes=100.0),))
     assert account(few).total_bytes == 400.0 + 800.0 + 400.0
@@ -298,7 +298,7 @@ def test_the_host_keeps_what_is_offloaded_or_set_aside() -> None:
 
 def test_an_optimizer_updates_what_its_device_keeps() -> None:
     update = pointwise(680e6, 14.0, name="optimizer")
-    trained = Pipeline("by hand", (Stage("step", ((1.0, update),), 1, 680_000_000, 2.72e9),), 8, trained=True)
+    trained = Program("by hand", (Stage("step", ((1.0, update),), 1, 680_000_000, 2.72e9),), 8, trained=True)
 
     def seconds(s: Spread) -> float:
         return float(stage_times(trained, hardware(), s)[0].of("pointwise"))

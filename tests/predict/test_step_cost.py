@@ -48,7 +48,7 @@ def test_one_device_is_operators_and_host() -> None:
 
 def test_a_decode_step_takes_at_least_as_long_as_reading_the_weights() -> None:
     # 15 GB of layers and head at 3.35 TB/s: 4.5 ms, and at most twice that for one sequence
-    read_s = (LLAMA.weight_bytes() - LLAMA.weight_bytes_by_class()["embedding"]) / 3.35e12
+    read_s = (LLAMA.weight_bytes - LLAMA.weight_bytes_by_class["embedding"]) / 3.35e12
     assert read_s < seconds(Layout(), decode(1, 0)) < 2 * read_s
 
 

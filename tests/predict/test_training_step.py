@@ -216,7 +216,7 @@ def test_zero_cuts_state_in_order() -> None:
 def test_mean_layer_has_the_parameters_of_its_graph(name: str) -> None:
     graph = build(load_model(find_config(name)))
     t = transformer(graph)
-    assert float(t.params) == pytest.approx(graph.params(), rel=2e-3)
+    assert float(t.params) == pytest.approx(graph.parameters, rel=2e-3)
     assert float(t.active_params) == pytest.approx(graph.active_params(), rel=5e-3)
 
 

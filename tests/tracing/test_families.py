@@ -14,7 +14,7 @@ from chipwise.api.loaded import load  # noqa: E402
 from chipwise.tracing.module import build_and_trace  # noqa: E402
 from chipwise.workload.axes import Sizes  # noqa: E402
 from chipwise.workload.graph import Graph  # noqa: E402
-from chipwise.workload.pipeline import Pipeline  # noqa: E402
+from chipwise.workload.program import Program  # noqa: E402
 from chipwise.workload.step import prefill  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -53,11 +53,11 @@ def test_latent_attention_is_named_as_two_products() -> None:
         "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
     }  # fmt: skip
     found, graph = both("DeepseekV3", keys)
-    assert found.parameters == graph.params()
+    assert found.parameters == graph.parameters
     assert any("different sizes" in line for line in found.assumptions)
 
 
-def both(family: str, keys: dict[str, Any]) -> tuple[Pipeline, Graph]:
+def both(family: str, keys: dict[str, Any]) -> tuple[Program, Graph]:
     config = getattr(transformers, f"{family}Config")(**keys)
 
     def build() -> Any:
@@ -70,7 +70,7 @@ def both(family: str, keys: dict[str, Any]) -> tuple[Pipeline, Graph]:
     ).graph
 
 
-def traced(p: Pipeline, *kinds: str) -> float:
+def traced(p: Program, *kinds: str) -> float:
     return sum(n * float(op.flops) for s in p.stages for n, op in s.ops if op.kind in kinds)
 
 
@@ -88,7 +88,7 @@ def built(graph: Graph, *kinds: str) -> float:
 @pytest.mark.parametrize("family", EQUAL)
 def test_a_traced_family_is_the_built_one(family: str) -> None:
     found, graph = both(family, EQUAL[family])
-    assert found.parameters == graph.params()
+    assert found.parameters == graph.parameters
     assert traced(found, "gemm") == pytest.approx(built(graph, "gemm", "experts"), rel=1e-9)
     assert traced(found, "attention") == pytest.approx(built(graph, "attention"), rel=1e-9)
 
@@ -96,7 +96,7 @@ def test_a_traced_family_is_the_built_one(family: str) -> None:
 @pytest.mark.parametrize("family", WRITTEN)
 def test_attention_that_is_written_out_computes_every_pair(family: str) -> None:
     found, graph = both(family, WRITTEN[family])
-    assert found.parameters == graph.params()
+    assert found.parameters == graph.parameters
     halved = 2.0 * LENGTH / (LENGTH + 1)
     assert traced(found, "gemm", "attention") == pytest.approx(
         built(graph, "gemm", "experts") + halved * built(graph, "attention"), rel=1e-9

@@ -25,14 +25,14 @@ from chipwise.errors import UsageError  # noqa: E402
 from chipwise.tracing.module import build_and_trace  # noqa: E402
 from chipwise.tracing.sources import pipeline_of  # noqa: E402
 from chipwise.workload.backward import update  # noqa: E402
-from chipwise.workload.pipeline import Pipeline  # noqa: E402
+from chipwise.workload.program import Program  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 MULTIPLIED = ("gemm", "conv", "attention")
 
 
-def products(p: Pipeline, *kinds: str) -> float:
+def products(p: Program, *kinds: str) -> float:
     return sum(n * float(op.flops) for s in p.stages for n, op in s.ops if op.kind in (kinds or MULTIPLIED))
 
 
@@ -185,7 +185,7 @@ def test_a_recurrent_layer_is_one_call_whose_steps_its_library_starts() -> None:
     assert products(found) == pytest.approx(steps * products(alone), rel=0.01)
 
 
-def starts(p: Pipeline) -> float:
+def starts(p: Program) -> float:
     """Kernels that a framework starts for work on elements."""
     return sum(n * op.launches for stage in p.stages for n, op in stage.ops if op.kind == "pointwise")
 

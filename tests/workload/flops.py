@@ -14,7 +14,7 @@ def ops_of(graph: Graph, step: Step) -> list[tuple[int, Op]]:
     """(repeat, operator) of every block."""
     return [
         (repeat, op)
-        for repeat, block in graph.parts()
+        for repeat, block in graph.blocks()
         for node in block.nodes
         for op in node.ops(Sizes(block.axes), step)
     ]
@@ -37,7 +37,7 @@ def by_name(graph: Graph, step: Step, name: str) -> float:
 def products(graph: Graph, tokens: int, sequences: int) -> float:
     """2 x active parameters x tokens, the head once per sequence; lookups and norms multiply nothing."""
     total = 0.0
-    for repeat, block in graph.parts():
+    for repeat, block in graph.blocks():
         sizes = Sizes(block.axes)
         for node in block.nodes:
             rows = sequences if getattr(node, "last", False) else tokens

@@ -15,7 +15,7 @@ from chipwise.errors import UsageError
 from chipwise.workload.backward import backward, gradients, update
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 
 def _seconds(op: Op, name: str) -> float:
@@ -41,17 +41,17 @@ def test_operations_and_bytes_of_a_backward_pass() -> None:
         assert all(float(x.bytes) == pytest.approx(float(op.bytes)) for _, x in gradients(op))
     core = attention(1, 2048, 2048, 16, 16, 128)
     whole = Stage("model", ((3.0, core), (2.0, product), (1.0, pointwise(1e6, 2.0))), kept_bytes=7.0)
-    step = backward(Pipeline("a network", (whole,)))
+    step = backward(Program("a network", (whole,)))
     assert [n for n, _ in step.stages[0].ops] == [3.0, 2.0, 1.0, 1.5, 2.0, 2.0, 7.5]
     assert step.trained
     assert step.settings == {"saved_bytes": 7.0}
     assert gradients(replace(product, dims={**product.dims, "frozen": 1.0})) == ()
 
 
-def _step(bytes_each: float) -> Pipeline:
+def _step(bytes_each: float) -> Program:
     product = gemm(64.0, 500.0, 2000.0)
     weights = Stage("model", ((1.0, product),), parameters=1_000_000, weight_bytes=1e6 * bytes_each)
-    return backward(Pipeline("a network", (weights,)))
+    return backward(Program("a network", (weights,)))
 
 
 def test_an_update_reads_the_gradient_and_reads_and_writes_all_else() -> None:

@@ -11,8 +11,9 @@ import pytest
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
 from chipwise.workload.build import build
 from chipwise.workload.counts import count_row
-from chipwise.workload.graph import Graph, count_entries
+from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
+from chipwise.workload.program import count_entries
 from truth import published, rows_of
 
 # Entries that Hugging Face shows for the model, or its paper, without quantisation scales, prediction modules
@@ -160,7 +161,7 @@ def graph(name: str) -> Graph:
 
 def total(name: str) -> int:
     tower = graph(name).extra("vision")
-    return graph(name).params() + (count_entries(tower.blocks) if tower else 0)
+    return graph(name).parameters + (count_entries(tower.blocks) if tower else 0)
 
 
 def tables() -> Iterator[tuple[str, ModelConfig]]:
@@ -211,6 +212,6 @@ def test_tables_give_what_the_full_configurations_give() -> None:
         checked += 1
         assert count_row(row, bundled) == count_row(row, full), row["model"]
         mine, theirs = build(load_model(bundled)), build(load_model(full))
-        assert mine.weight_bytes() == theirs.weight_bytes(), row["model"]
+        assert mine.weight_bytes == theirs.weight_bytes, row["model"]
         assert mine.kv_bytes(5000.0, scope="all") == theirs.kv_bytes(5000.0, scope="all"), row["model"]
     assert checked >= 30

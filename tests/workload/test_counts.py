@@ -54,7 +54,7 @@ def test_every_config_loads(path):
         if "is not read yet" in str(error):
             pytest.skip(str(error))
         raise
-    assert graph.params() > 1e8
+    assert graph.parameters > 1e8
     assert 0 < graph.kv_bytes_per_token() < 2e6
 
 

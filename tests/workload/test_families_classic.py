@@ -10,10 +10,11 @@ from chipwise.catalog.configs import ModelConfig, find_config
 from chipwise.errors import UsageError
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build
-from chipwise.workload.graph import Block, Graph, count_entries
+from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
 from chipwise.workload.model import SelfAttention
 from chipwise.workload.op import Op
+from chipwise.workload.program import Block, count_entries
 from chipwise.workload.step import Step, decode, prefill
 
 
@@ -86,7 +87,7 @@ def test_the_encoder_counts_once_and_is_apart_from_the_passes() -> None:
     layer = 4 * 1280**2 + 3 * 1280 + 2 * 1280 * 5120 + 5120 + 1280 + 2 * 2 * 1280
     convolutions = 3 * 128 * 1280 + 1280 + 3 * 1280**2 + 1280
     assert encoder == 32 * layer + convolutions + 1500 * 1280 + 2 * 1280
-    assert graph.params() == encoder + count_entries(((1, graph.embed), *graph.distinct(), (1, graph.head)))
+    assert graph.parameters == encoder + count_entries(((1, graph.embed), *graph.distinct(), (1, graph.head)))
     assert sum(repeat for repeat, block in graph.encoder if block.nodes[0].name == "attention_norm") == 32
 
 
@@ -155,7 +156,7 @@ def test_falcon_7b_has_one_key_head() -> None:
 def test_falcon_by_its_first_name_of_keys() -> None:
     keys = {k: v for k, v in find_config("tiiuae/falcon-7b").data.items() if k != "num_hidden_layers"}
     keys = {k: v for k, v in keys.items() if k != "num_attention_heads"}
-    assert read(**keys, n_layer=32, n_head=71).params() == bundled("tiiuae/falcon-7b").params()
+    assert read(**keys, n_layer=32, n_head=71).parameters == bundled("tiiuae/falcon-7b").parameters
 
 
 def test_head_biases_are_counted() -> None:
@@ -170,7 +171,7 @@ def test_opt_with_a_table_of_another_width_is_refused() -> None:
 
 def test_starcoder_of_the_first_kind_has_one_key_head() -> None:
     graph = read(model_type="gpt_bigcode", n_embd=6144, n_layer=40, n_head=48, n_positions=8192, vocab_size=49152)
-    assert graph.params() == 15_517_456_384
+    assert graph.parameters == 15_517_456_384
     assert graph.kv_bytes_per_token() == 40 * 2 * 128 * 2
 
 
@@ -207,14 +208,14 @@ def test_gemma_3_without_dims_takes_its_familys_and_says_so() -> None:
     vision = find_config("google/gemma-3-4b-it").data["vision_config"]
     inner = {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}
     graph = read(model_type="gemma3", text_config=inner, vision_config=vision)
-    assert graph.params() == bundled("google/gemma-3-4b-it").params()
+    assert graph.parameters == bundled("google/gemma-3-4b-it").parameters
     assert "vocab_size not given: 262208, the family's default" in graph.model.assumptions
 
 
 def test_gemma_4_mixture_runs_a_dense_feed_forward_beside_its_experts() -> None:
     # model card: 25.2 B in all, 3.8 B per token
     graph = bundled("google/gemma-4-26b-a4b-it")
-    assert graph.params() / 1e9 == pytest.approx(25.2, abs=0.05)
+    assert graph.parameters / 1e9 == pytest.approx(25.2, abs=0.05)
     assert graph.active_params() / 1e9 == pytest.approx(3.8, abs=0.05)
     block = graph.distinct()[0][1]
     assert {"shared_up", "up", "router"} <= {t.name for t in block.tensors}
@@ -225,7 +226,7 @@ def test_gemma_4_e_models_keep_their_inputs_per_layer_in_a_table() -> None:
     # model card: 2.3 B effective parameters, 5.1 B with embeddings and towers
     graph = bundled("google/gemma-4-e2b-it")
     table = 262_144 * 35 * 256
-    assert graph.params() / 1e9 == pytest.approx(4.63, abs=0.01)
+    assert graph.parameters / 1e9 == pytest.approx(4.63, abs=0.01)
     assert graph.active_params() / 1e9 == pytest.approx(2.3, abs=0.05)
     assert graph.active_params(embedding=True) - graph.active_params() >= table
 

@@ -33,20 +33,20 @@ from chipwise.catalog.configs import find_config, parse_config
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build
-from chipwise.workload.graph import count_entries
 from chipwise.workload.load import load_model
+from chipwise.workload.program import count_entries
 from chipwise.workload.step import decode, prefill
 
 
 def test_published_counts():
-    assert graph_of(NEMOTRON_NANO_9B).params() == 8_888_227_328
-    assert graph_of(MINIMAX_TEXT_01).params() == 456_089_655_296
-    assert graph_of(GRANITE_4_SMALL).params() == 32_207_337_984
-    assert graph_of(MAMBA2).params() == 2_702_599_680
-    assert graph_of(GLM_4_9B).params() == 9_400_279_040
-    assert count_entries(graph_of(ERNIE_21B).parts(), buffers=True) == 21_825_437_888
-    assert count_entries(graph_of(NEMOTRON_3_NANO).parts(), buffers=True) == 31_577_940_288
-    assert count_entries(graph_of(KIMI_LINEAR).parts(), buffers=True) == 49_122_681_728
+    assert graph_of(NEMOTRON_NANO_9B).parameters == 8_888_227_328
+    assert graph_of(MINIMAX_TEXT_01).parameters == 456_089_655_296
+    assert graph_of(GRANITE_4_SMALL).parameters == 32_207_337_984
+    assert graph_of(MAMBA2).parameters == 2_702_599_680
+    assert graph_of(GLM_4_9B).parameters == 9_400_279_040
+    assert count_entries(graph_of(ERNIE_21B).blocks(), buffers=True) == 21_825_437_888
+    assert count_entries(graph_of(NEMOTRON_3_NANO).blocks(), buffers=True) == 31_577_940_288
+    assert count_entries(graph_of(KIMI_LINEAR).blocks(), buffers=True) == 49_122_681_728
 
 
 def test_kimi_k3_by_the_shapes_of_its_checkpoint():
@@ -56,19 +56,19 @@ def test_kimi_k3_by_the_shapes_of_its_checkpoint():
     latent = 24 * (1536 * m + 1536 + 18432 * 1536 + 576 * m + 512 + 24576 * 512)
     every = 93 * (2 * heads * m + 6 * m)
     experts = 92 * (896 * (3 * 3072 * 3584 + m) + 2 * 3584 * m + 3584 + 3 * 6144 * m)
-    assert graph_of(KIMI_K3).params() == delta + latent + every + experts + 3 * 33792 * m + 2 * 163840 * m + 3 * m
+    assert graph_of(KIMI_K3).parameters == delta + latent + every + experts + 3 * 33792 * m + 2 * 163840 * m + 3 * m
 
 
 def test_qwen3_next_with_the_module_of_its_checkpoint():
     graph = graph_of(QWEN3_NEXT)
-    assert (graph.params() + count_entries(graph.extra("mtp").blocks)) / 1e9 == pytest.approx(81.3, rel=0.001)
+    assert (graph.parameters + count_entries(graph.extra("mtp").blocks)) / 1e9 == pytest.approx(81.3, rel=0.001)
 
 
 @pytest.mark.parametrize(("config", "published"), [(QWEN2_VL_7B, 8_291_375_616), (QWEN25_VL_7B, 8_292_166_656)])
 def test_vision_towers_to_the_last_digit(config, published):
     graph = graph_of(config)
-    assert graph.params() + count_entries(graph.extra("vision").blocks) == published
-    assert graph.active_params() < graph.params(), "the tower is no part of what a token touches"
+    assert graph.parameters + count_entries(graph.extra("vision").blocks) == published
+    assert graph.active_params() < graph.parameters, "the tower is no part of what a token touches"
 
 
 @pytest.mark.parametrize("config", (HYBRID | OTHER).values(), ids=HYBRID | OTHER)
@@ -129,7 +129,7 @@ def test_pattern_by_letters_and_by_names_agree():
     by_letter = NEMOTRON_3_NANO["hybrid_override_pattern"]
     by_name_ = {k: v for k, v in NEMOTRON_3_NANO.items() if k != "hybrid_override_pattern"}
     by_name_["layers_block_type"] = [names[letter] for letter in by_letter]
-    assert graph_of(by_name_).params() == graph_of(NEMOTRON_3_NANO).params()
+    assert graph_of(by_name_).parameters == graph_of(NEMOTRON_3_NANO).parameters
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_blocks_left_out_by_architecture_search():
     graph = graph_of(config)
     attention = [2 * 8192 * 8192 + 2 * 8192 * kv * 128 for kv in (8, 4)]
     feed = [3 * 8192 * 14336, 3 * 8192 * 28672]
-    assert graph.params() == sum(attention) + sum(feed) + 2 * 8192 * 128256 + 5 * 8192
+    assert graph.parameters == sum(attention) + sum(feed) + 2 * 8192 * 128256 + 5 * 8192
     with pytest.raises(UsageError, match="replace_with_linear"):
         graph_of(config | {"block_configs": [*blocks[:2], {"attention": {"replace_with_linear": True}}]})
 
@@ -257,7 +257,7 @@ def test_hostile_configurations_load_or_say_why(name, data):
         graph = build(load_model(parse_config(json.dumps(config), name, "config.json")))
     except ChipwiseError:
         return
-    assert graph.params() > 0
+    assert graph.parameters > 0
     assert graph.kv_bytes(100) >= 0
 
 
@@ -288,7 +288,7 @@ def test_files_that_are_no_configuration(text):
 )
 def test_published_checkpoints_hold_as_many_entries(name: str, entries: int) -> None:
     graph = build(load_model(find_config(name)))
-    assert graph.params() == pytest.approx(entries, rel=1e-4)
+    assert graph.parameters == pytest.approx(entries, rel=1e-4)
 
 
 def test_falcon_h1_keeps_a_cache_and_a_state_in_every_layer() -> None:

@@ -21,20 +21,20 @@ from published_configs import (
 )
 
 from chipwise.errors import UsageError
-from chipwise.workload.graph import count_entries
 from chipwise.workload.op import causal_pairs
+from chipwise.workload.program import count_entries
 from chipwise.workload.step import Segment, Step, decode, prefill
 
 
 def entries(graph, *, extra="", buffers=False):
-    parts = graph.extra(extra).blocks if extra else graph.parts()
+    parts = graph.extra(extra).blocks if extra else graph.blocks()
     return count_entries(parts, buffers=buffers)
 
 
 def test_published_counts():
-    assert graph_of(DEEPSEEK_V2).params() == 235_741_434_880
-    assert graph_of(DEEPSEEK_V2_LITE).params() == 15_706_484_224
-    assert graph_of(DEEPSEEK_V3).params() == 671_026_404_352
+    assert graph_of(DEEPSEEK_V2).parameters == 235_741_434_880
+    assert graph_of(DEEPSEEK_V2_LITE).parameters == 15_706_484_224
+    assert graph_of(DEEPSEEK_V3).parameters == 671_026_404_352
 
 
 def test_checkpoint_of_deepseek_v3_with_its_module_and_copies():
@@ -50,19 +50,19 @@ def test_checkpoint_of_deepseek_v3_with_its_module_and_copies():
 )
 def test_advertised_sizes(config, total_b, active_b):
     graph = graph_of(config)
-    assert graph.params() / 1e9 == pytest.approx(total_b, rel=0.01)
+    assert graph.parameters / 1e9 == pytest.approx(total_b, rel=0.01)
     assert graph.active_params() / 1e9 == pytest.approx(active_b, rel=0.05)
 
 
 def test_glm_46_with_its_module():
     graph = graph_of(GLM_46)
-    assert (graph.params() + entries(graph, extra="mtp")) / 1e9 == pytest.approx(357, rel=0.003)
+    assert (graph.parameters + entries(graph, extra="mtp")) / 1e9 == pytest.approx(357, rel=0.003)
     assert graph.active_params() / 1e9 == pytest.approx(32, rel=0.05)
 
 
 def test_step_35_sliding_layers_have_more_heads():
     graph = graph_of(STEP_35)
-    assert graph.params() / 1e9 == pytest.approx(196, rel=0.01)
+    assert graph.parameters / 1e9 == pytest.approx(196, rel=0.01)
     assert {block.axes["H"] for _, block in graph.distinct()} == {64, 96}
 
 
@@ -142,7 +142,7 @@ def test_layers_that_take_over_a_choice_have_no_index():
     some = graph_of(DEEPSEEK_V32 | {"index_topk_freq": 4, "index_skip_topk_offset": 3})
     full = sum(1 for i in range(61) if max(i - 2, 0) % 4 == 0)
     index = 1536 * 64 * 128 + 7168 * 128 + 7168 * 64 + 2 * 128
-    assert every.params() - some.params() == (61 - full) * index
+    assert every.parameters - some.parameters == (61 - full) * index
     assert some.kv_bytes_per_token(scope="index") == full * 132
     step = decode(1, 50_000)
     assert by_name(some, step, "attention") == by_name(every, step, "attention")
@@ -152,7 +152,7 @@ def test_layers_that_take_over_a_choice_have_no_index():
 
 def test_blocks_chosen_for_grouped_queries():
     graph = graph_of(MINIMAX_M3)
-    assert graph.params() / 1e9 == pytest.approx(426, rel=0.01)
+    assert graph.parameters / 1e9 == pytest.approx(426, rel=0.01)
     assert graph.kv_bytes_per_token() == 60 * 2 * 4 * 128 * 2
     step = decode(1, 99_999)
     assert by_name(graph, step, "attention") == pytest.approx(4 * 64 * 128 * (3 * 100_000 + 57 * 2048))

@@ -23,7 +23,7 @@ def model(name: str = "meta-llama/Llama-3.1-8B") -> Model:
 
 
 def size_gb(name: str, precision: Precision) -> float:
-    return build(model(name).at_precision(precision)).weight_bytes() / 1e9
+    return build(model(name).at_precision(precision)).weight_bytes / 1e9
 
 
 @pytest.mark.parametrize(

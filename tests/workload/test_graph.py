@@ -27,13 +27,13 @@ PER_LAYER = ATTENTION + FFN + 2 * M
 
 
 def test_parameters_by_hand() -> None:
-    assert network().params() == L * PER_LAYER + 2 * V * M + M
-    assert network(tied=True).params() == L * PER_LAYER + V * M + M
+    assert network().parameters == L * PER_LAYER + 2 * V * M + M
+    assert network(tied=True).parameters == L * PER_LAYER + V * M + M
 
 
 def test_a_token_touches_all_but_the_table() -> None:
     assert network().active_params() == L * PER_LAYER + V * M + M
-    assert network().active_params(embedding=True) == network().params()
+    assert network().active_params(embedding=True) == network().parameters
     assert network(tied=True).active_params() == L * PER_LAYER + V * M + M, "a tied table is the head"
 
 
@@ -41,7 +41,7 @@ def test_a_token_touches_the_chosen_experts() -> None:
     layer = Layer(SelfAttention(8, 2, 64), MoE(16, 2, 256))
     found = network(((L, layer),))
     expert = 3 * M * 256
-    assert found.params() - found.active_params(embedding=True) == L * 14 * expert
+    assert found.parameters - found.active_params(embedding=True) == L * 14 * expert
 
 
 def test_equal_layers_share_a_block_wherever_they_stand() -> None:
@@ -50,15 +50,15 @@ def test_equal_layers_share_a_block_wherever_they_stand() -> None:
     assert found.layers == 6
     assert len(found.runs) == 3
     assert sorted(repeat for repeat, _ in found.distinct()) == [1, 5]
-    assert found.params() == network().params()
+    assert found.parameters == network().parameters
 
 
 def test_weight_bytes_follow_the_format_of_the_class() -> None:
-    wide, narrow = network().weight_bytes_by_class(), network(fmt="fp8").weight_bytes_by_class()
+    wide, narrow = network().weight_bytes_by_class, network(fmt="fp8").weight_bytes_by_class
     assert wide["ffn"] == 2 * L * FFN
     assert narrow["ffn"] == pytest.approx(L * FFN, rel=1e-4)
     assert (narrow["embedding"], narrow["head"]) == (2 * V * M, 2 * V * M), "tables stay 16 bit"
-    assert sum(wide.values()) == network().weight_bytes()
+    assert sum(wide.values()) == network().weight_bytes
 
 
 def test_cache_of_one_sequence() -> None:

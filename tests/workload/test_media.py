@@ -23,7 +23,7 @@ from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.vae import ImageVAE
 from chipwise.workload.media.written import family
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 LAYERS = Layers()
 M = 1e6
@@ -280,14 +280,14 @@ TIMM = {
 }
 
 
-def macs(made: Pipeline) -> float:
+def macs(made: Program) -> float:
     """Multiply-adds as fvcore counts them: products, and two for each value that a batch norm scales."""
     ops = [(n, op) for stage in made.stages for n, op in stage.ops]
     products = sum(n * op.flops / 2 for n, op in ops if op.kind in ("gemm", "conv", "attention"))
     return float(products + sum(2 * n * op.dims["elements"] for n, op in ops if op.name == "batch_norm"))
 
 
-def stages(made: Pipeline) -> dict[str, Stage]:
+def stages(made: Program) -> dict[str, Stage]:
     return {stage.name: stage for stage in made.stages}
 
 
@@ -692,7 +692,7 @@ def test_gradients_are_summed_over_parts_of_a_batch() -> None:
 def test_what_is_frozen_has_no_backward_pass() -> None:
     block = LAYERS.linear(4, 8, 8)
     for made, count in ((block, 3), (block.frozen(), 1)):
-        assert len(backward(Pipeline("one", (made.stage("one"),))).stages[0].ops) == count
+        assert len(backward(Program("one", (made.stage("one"),))).stages[0].ops) == count
 
 
 def test_only_totals_are_known() -> None:

@@ -11,9 +11,9 @@ import pytest
 from chipwise.catalog.configs import ModelConfig, find_config
 from chipwise.errors import UsageError
 from chipwise.workload.build import build
-from chipwise.workload.graph import count_entries
 from chipwise.workload.load import load_model
 from chipwise.workload.model import Model
+from chipwise.workload.program import count_entries
 
 LLAMA = find_config("meta-llama/Llama-3.1-8B").data
 QWEN_MOE = find_config("Qwen/Qwen3-30B-A3B").data
@@ -35,7 +35,7 @@ def formats(model: Model, layer: int | None = None) -> dict[str, tuple[str, str]
 
 
 def size_gb(model: Model) -> float:
-    return build(model).weight_bytes() / 1e9
+    return build(model).weight_bytes / 1e9
 
 
 # ---- methods -----------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_block_fp8_counts_a_scale_per_block() -> None:
     model = loaded(LLAMA, quant_method="fp8", weight_block_size=[128, 128])
     assert formats(model)["ffn"] == ("fp8_block", "fp8_block")
     blocks = 32 * (32 * 32 * 2 + 8 * 32 * 2 + 3 * 112 * 32)
-    assert count_entries(build(model).parts(), buffers=True, scales=True) == 8_030_261_248 + blocks
+    assert count_entries(build(model).blocks(), buffers=True, scales=True) == 8_030_261_248 + blocks
 
 
 def test_other_blocks_of_fp8() -> None:
@@ -54,7 +54,7 @@ def test_other_blocks_of_fp8() -> None:
 
 
 def test_fp8_without_blocks_has_one_scale_per_matrix() -> None:
-    parts = build(loaded(LLAMA, quant_method="fp8")).parts()
+    parts = build(loaded(LLAMA, quant_method="fp8")).blocks()
     assert count_entries(parts, buffers=True, scales=True) == 8_030_261_248 + 32 * 7
 
 
@@ -311,7 +311,7 @@ def test_mlx_packs_tables_too(bits: int, bits_each: float) -> None:
     said = {"group_size": 64, "bits": bits}
     for keys in ({"quantization": said}, {"quantization": said, "quantization_config": said}):
         model = load_model(ModelConfig("m", {**LLAMA, **keys}, "config.json"))
-        assert size_gb(model) == pytest.approx(build(model).params() * bits_each / 8e9, rel=0.002)
+        assert size_gb(model) == pytest.approx(build(model).parameters * bits_each / 8e9, rel=0.002)
     own = {**said, "mode": "mxfp4", "model.layers.0.mlp.down_proj": {"group_size": 64, "bits": 8, "mode": "affine"}}
     model = load_model(ModelConfig("m", {**LLAMA, "quantization": own}, "config.json"))
     assert formats(model)["ffn"] == ("mxfp4", "bf16")

@@ -10,9 +10,10 @@ import pytest
 from chipwise.catalog.configs import find_config, known_names
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.workload.build import build
-from chipwise.workload.graph import Graph, count_entries
+from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
 from chipwise.workload.model import Dense
+from chipwise.workload.program import count_entries
 from truth import each_file, published, rows_of
 
 TWICE = "the tied table is stored twice"
@@ -105,14 +106,14 @@ def counts_a_checkpoint(graph: Graph, number: float) -> bool:
 def stored_entries(graph: Graph) -> int:
     """Entries of a checkpoint as it is published: weights, buffers and scales of the stack, towers, and prediction
     modules, each with the copies of embedding and head that it is stored with. Tied tables count once."""
-    total = count_entries(graph.parts(), buffers=True, scales=True)
+    total = count_entries(graph.blocks(), buffers=True, scales=True)
     for extra in graph.extras:
         if extra.name == "encoder":  # one of the parts
             continue
         entries = count_entries(extra.blocks, buffers=True, scales=True)
         if extra.name == "mtp" and graph.model.mtp is not None:
             entries += graph.model.mtp.tables * graph.model.hidden * graph.model.vocab
-        total += extra.modules * entries
+        total += extra.calls * entries
     return total
 
 
@@ -152,7 +153,7 @@ def test_names_as_people_type_them_mean_the_model_or_none() -> None:
         meant = find_config(row["hf_name"])
         same = (
             found.name.lower() == meant.name.lower()
-            or build(load_model(found)).params() == build(load_model(meant)).params()
+            or build(load_model(found)).parameters == build(load_model(meant)).parameters
         )
         right += same
         wrong += [] if same else [(row["typed"], found.name, meant.name)]

@@ -120,7 +120,7 @@ def _least_usd(context: Context, chip: Chip) -> float:
     basis, graph = context.basis(chip.id), context.found.graph
     if basis is None:
         return 0.0
-    held = sum(size for cls, size in graph.weight_bytes_by_class().items() if cls != "embedding")
+    held = sum(size for cls, size in graph.weight_bytes_by_class.items() if cls != "embedding")
     fewest = max(held / (chip.memory.found_bytes or np.inf), 1.0)
     return float(np.min(basis.paid(np.ceil(fewest / GROUPS) * GROUPS, GROUPS)[0]))
 
@@ -191,7 +191,7 @@ def _narrower(context: Context, model: str, first: PlanRecord, chip: Chip) -> It
             lambda c: replace(c, found=load_generating(model, first.precision, "fp8")),
         )
     graph = context.found.graph
-    if 8.0 * graph.weight_bytes() / graph.params() > HALF_BYTE:
+    if 8.0 * graph.weight_bytes / graph.parameters > HALF_BYTE:
         name, published = _four_bits(graph.model.name, first.runtime, chip)
         made = f" as {published} has them" if published else " of 4 bits"
         yield _Lever(

@@ -77,7 +77,7 @@ class CandidateFormat:
     @property
     def weight_bytes(self) -> float:
         """Of the model, without the table of tokens, which may lie elsewhere."""
-        found = self.context.found.graph.weight_bytes_by_class()
+        found = self.context.found.graph.weight_bytes_by_class
         return sum(size for cls, size in found.items() if cls != "embedding")
 
     @property
@@ -88,13 +88,13 @@ class CandidateFormat:
 
 def wide(graph: Graph) -> bool:
     """Whether a checkpoint has so many bits a weight that it runs in another format at a desk."""
-    return 8.0 * graph.weight_bytes() / graph.params() >= FEW_BITS
+    return 8.0 * graph.weight_bytes / graph.parameters >= FEW_BITS
 
 
 def least_bytes(graph: Graph, name: str) -> float:
     """Bytes that the weights of a model take at least in a format: at the bits of most matrices."""
     bits = GGML_BITS[GGUF[name]] if name in GGUF else FORMATS[name].bits
-    return graph.params() * bits / 8.0
+    return graph.parameters * bits / 8.0
 
 
 def formats(

@@ -234,7 +234,7 @@ def _mends(load_: HeldLoad, d: Deployment, best: Fit, devices: int | None) -> tu
         precision = replace(parse_precision(name, found.graph.model), kv=own.kv)
         smaller = found.graph.model.at_precision(precision)
         lighter = build(smaller)
-        if lighter.weight_bytes() >= found.graph.weight_bytes() or own.name == name:
+        if lighter.weight_bytes >= found.graph.weight_bytes or own.name == name:
             continue
         chosen, _ = runtime_for(smaller, d.chip)
         if chosen is None:
@@ -257,7 +257,7 @@ def _spread(load_: HeldLoad, d: Deployment) -> FitRecord | None:
     capacity = float(d.device.memory_bytes) * d.chip.devices_per_package
     if not np.isfinite(capacity):
         return None
-    weights = graph.weight_bytes()
+    weights = graph.weight_bytes
     cache = sequences * float(graph.kv_bytes(float(context)))
     alone = pooled_chips(weights, 0.0, capacity)
     needed = pooled_chips(weights, cache, capacity)

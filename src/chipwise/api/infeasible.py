@@ -62,7 +62,7 @@ def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
     """The model with weights of 4 bits; None where it has them, or nobody knows them so."""
     context = tried[0].context
     graph = context.found.graph
-    if context.workload.task == "local" or 8.0 * graph.weight_bytes() / graph.params() <= HALF_BYTE:
+    if context.workload.task == "local" or 8.0 * graph.weight_bytes / graph.parameters <= HALF_BYTE:
         return None
     found = answered(lambda name: load_generating(graph.model.name, name, None), NARROW.split()[-1])
     return None if found is None else CandidateFormat(replace(context, found=found), stored=False)

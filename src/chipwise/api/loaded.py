@@ -21,12 +21,13 @@ from chipwise.report.records import ModelRecord
 from chipwise.values import dataclass
 from chipwise.workload.build import build
 from chipwise.workload.families.decoder import families
-from chipwise.workload.graph import Graph, Pictures
+from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
 from chipwise.workload.media.tower import picture
 from chipwise.workload.model import Model
 from chipwise.workload.op import Op
+from chipwise.workload.program import Pictures
 from chipwise.workload.workload import Workload
 
 CHANGED = "{}: changes the model's numerics; {}"
@@ -137,7 +138,7 @@ def check_length(found: Loaded, tokens: float) -> None:
 
 def reading(found: Loaded, tokens: float) -> tuple[str, ...]:
     """Bundled models of the same maker, dimensions and format that read as many tokens."""
-    model, params = found.graph.model, found.graph.params()
+    model, params = found.graph.model, found.graph.parameters
     maker = model.name.split("/")[0].lower()
     names = []
     for name, config in bundled_configs().items():
@@ -148,7 +149,7 @@ def reading(found: Loaded, tokens: float) -> tuple[str, ...]:
         except ChipwiseError:
             continue
         alike = (other.architecture, other.precision.name) == (model.architecture, model.precision.name)
-        if alike and (other.max_context or 0) >= tokens and build(other).params() == params:
+        if alike and (other.max_context or 0) >= tokens and build(other).parameters == params:
             names.append(name)
     return tuple(sorted(names, key=lambda name: (len(name), name)))
 

@@ -378,7 +378,7 @@ class BudgetAsked:
 def _within(c: Candidate, record: LocalRecord) -> bool:
     """Whether a model is no larger than the one that a machine runs, in all and in what a token uses."""
     graph = load_generating(c.model).graph
-    return graph.params() <= record.params and graph.active_params() <= record.active_params
+    return graph.parameters <= record.params and graph.active_params() <= record.active_params
 
 
 def _paid(one: LocalRecord, offer: LocalRecord) -> LocalRecord:
@@ -514,7 +514,7 @@ class _OnMachine:
             seconds = first.pace.mid if first else together.reach.tpot_s if together else np.inf
             return self._refused("SLOW", f"at most {format_number(1.0 / seconds, 2)} tokens/s", tpot_s=seconds)
         if space.rejected[Reason.MEMORY]:
-            least = min(one.context.found.graph.weight_bytes() for one in space.formats)
+            least = min(one.context.found.graph.weight_bytes for one in space.formats)
             return self._refused("MEMORY", f"takes {format_bytes(least)} and more")
         return self._refused("NO_RUNTIME", next((r.detail for r in space.never), "no software runs it there"))
 
@@ -528,7 +528,7 @@ class _OnMachine:
         runtimes = (r for card, _ in self.machine.cards for r in runtimes_for(card))
         names = {asked.model.precision.name, *own_files(asked.model.precision.name, runtimes).values()}
         kept = (load_generating(self.candidate.model, name, self.terms.kv).graph for name in names)
-        return min(graph.weight_bytes() for graph in (asked, *kept))
+        return min(graph.weight_bytes for graph in (asked, *kept))
 
     @cached_property
     def stored(self) -> Loaded:
@@ -556,7 +556,7 @@ class _OnMachine:
             shares=plan.shares,
             energy=plan.energy,
             model=self.candidate.model,
-            params=self.stored.graph.params(),
+            params=self.stored.graph.parameters,
             active_params=self.stored.graph.active_params(),
             precision=plan.precision,
             wide=not narrow(plan.precision),
@@ -568,7 +568,7 @@ class _OnMachine:
             memory_bytes=_used(accounts[0], context),
             capacity_bytes=accounts[0].capacity_bytes,
             host_bytes=sum(_used(p.memory, context) * p.count for p in plan.parts if p.chip == self._host),
-            download_bytes=graph.weight_bytes() + sum(e.modules * e.weight_bytes for e in graph.extras),
+            download_bytes=graph.weight_bytes + sum(e.calls * e.weight_bytes for e in graph.extras),
             placement=_where(self.machine, plan),
             runtime=plan.runtime,
             score=self.candidate.scores.get(self.wish.benchmark),
@@ -610,7 +610,7 @@ def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
 def _size(c: Candidate) -> float:
     """Parameters; of experts the geometric mean of all and those that a token uses."""
     graph = load_generating(c.model).graph
-    return math.sqrt(float(graph.params()) * float(graph.active_params()))
+    return math.sqrt(float(graph.parameters) * float(graph.active_params()))
 
 
 def _where(machine: Machine, plan: PlanRecord) -> str:

@@ -44,12 +44,12 @@ from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.media.assemble import MOST_BATCH
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 from chipwise.workload.workload import Task, Workload
 
 
 def answer(
-    pipeline: Pipeline, terms: Terms | None = None, *, chips: Sequence[str] = (), asked: Sampling | None = None
+    pipeline: Program, terms: Terms | None = None, *, chips: Sequence[str] = (), asked: Sampling | None = None
 ) -> MediaReport:
     """Any pipeline, traced or built in, on each of some chips (none named: all on the market), in the order asked.
 
@@ -134,7 +134,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     numbers, opened = terms.numbers, own_model(model)
     if isinstance(opened, Files):
         made(opened, terms, asked, timed=False)  # what is wrong with a file is wrong on every chip
-    ran: list[Pipeline] = []
+    ran: list[Program] = []
 
     def on(asked_of: tuple[Chip, int | None]) -> MediaPlan:
         chip, count = asked_of
@@ -162,7 +162,7 @@ class NetworksFound:
 
     choice: NetworkChoice
     refused: Sequence[RefusalRecord]
-    shown: Pipeline
+    shown: Program
     timed: tuple[str, ...]
 
 
@@ -386,7 +386,7 @@ def _groups(names: Sequence[str], terms: Terms) -> list[tuple[Chip, int | None]]
 
 
 def report_of(
-    pipeline: Pipeline, plans: Sequence[MediaPlan], refused: Sequence[RefusalRecord], terms: Terms
+    pipeline: Program, plans: Sequence[MediaPlan], refused: Sequence[RefusalRecord], terms: Terms
 ) -> MediaReport:
     """The answer about a pipeline."""
     return MediaReport(

@@ -24,7 +24,7 @@ from chipwise.values import dataclass
 from chipwise.workload import media
 from chipwise.workload.backward import OPTIMIZER, update
 from chipwise.workload.curve import RateCurve
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
 
 DEFAULT = "bf16"  # precision where none is said
@@ -80,7 +80,7 @@ class Sampling:
         job = self.job
         return None if job is None or job.deadline_s is None else job.tokens / job.deadline_s
 
-    def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
+    def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Program:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and
         `UnknownNameError`."""
 
@@ -116,9 +116,9 @@ class Files:
     """A model of the user's own files for as long as a question takes: every size of it is read or traced once."""
 
     source: TracedSource
-    made: dict[str, Pipeline] = field(default_factory=dict, compare=False)
+    made: dict[str, Program] = field(default_factory=dict, compare=False)
 
-    def pipeline(self, asked: Sampling, precision: str | None, *, scores: bool = False) -> Pipeline:
+    def pipeline(self, asked: Sampling, precision: str | None, *, scores: bool = False) -> Program:
         """It at these sizes. Raises `UsageError` for sizes and formats of what has its own."""
         sizes = asked.sizes(scores=scores and self.source.sized)
         # what was recorded has layers of its own choice, but no optimizer
@@ -169,7 +169,7 @@ def network(name: str) -> NetworkRecord:
     return replace(found, name=entry.name, names=entry.called[1:], family=FAMILIES[entry.task], origin=entry.source)
 
 
-def record_of(pipeline: Pipeline) -> NetworkRecord:
+def record_of(pipeline: Program) -> NetworkRecord:
     """Any network in figures, at the sizes that were asked."""
     return NetworkRecord(
         name=pipeline.name,
@@ -195,7 +195,7 @@ def own_model(model: str) -> str | Files:
     return model if source is None else Files(source)
 
 
-def made(model: str | Files, terms: Terms, asked: Sampling, *, scores: bool = False, timed: bool = True) -> Pipeline:
+def made(model: str | Files, terms: Terms, asked: Sampling, *, scores: bool = False, timed: bool = True) -> Program:
     """The model at these sizes. Raises `UsageError`, where it is to be `timed` for one of which only weights are
     known."""
     if isinstance(model, str):
@@ -210,7 +210,7 @@ def made(model: str | Files, terms: Terms, asked: Sampling, *, scores: bool = Fa
     return found
 
 
-def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
+def _counted(model: str, asked: Sampling, precision: str) -> Program:
     """`macs:params=25.6M,gmacs=4.1`: a network of which only totals are known. Raises `UsageError`."""
 
     hint = f"as in {BY_COUNTS}params=25.6M,gmacs=4.1,macts=11.1M,style=conv"

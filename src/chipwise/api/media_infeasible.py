@@ -29,7 +29,7 @@ from chipwise.search.reach import Reach
 from chipwise.units import duration_words, format_bytes, format_seconds
 from chipwise.workload.media.assemble import TEXT, entry, names
 from chipwise.workload.media.layers import get_precision
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 SAME = ("text", "denoiser", "vae", "frames", "image")  # of one distilled to fewer steps
 SIZE = ("width", "height")
@@ -117,7 +117,7 @@ def short_plans(choice: NetworkChoice) -> list[MediaPlan]:
     return [replace(p, rank=i + 1) for i, p in enumerate(found)]
 
 
-def no_plan(question: Question, choice: NetworkChoice, shown: Pipeline) -> InfeasibleError:
+def no_plan(question: Question, choice: NetworkChoice, shown: Program) -> InfeasibleError:
     """Why no chip has a plan (memory, its limits, or the targets), and what works."""
     name, asked = shown.name, question.asked
     if not choice.ways:
@@ -189,7 +189,7 @@ NEVER = 0.005
 """probability: below it a target is never kept. Exact: whole percent, as they are printed."""
 
 
-def _no_room(question: Question, choice: NetworkChoice, shown: Pipeline) -> InfeasibleError:
+def _no_room(question: Question, choice: NetworkChoice, shown: Program) -> InfeasibleError:
     """The refusal where neither devices nor hosts have the memory."""
     asked = question.asked
     if not choice.tried:

@@ -31,7 +31,7 @@ from chipwise.report.media import MediaPlan
 from chipwise.values import dataclass
 from chipwise.workload.media.assemble import MOST_BATCH
 from chipwise.workload.op import decodes
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
@@ -69,7 +69,7 @@ class Tried:
     what waits there (`hosted`)."""
 
     chip: Chip
-    pipeline: Pipeline
+    pipeline: Program
     ways: tuple[Way, ...]
     short: Way | None = None
     hosted: Way | None = None
@@ -115,7 +115,7 @@ class NetworkSpace:
     most: float = inf
     every: bool = False
     made: dict[tuple[object, ...], Work] = field(default_factory=dict, compare=False, repr=False)
-    sized: dict[tuple[object, ...], Pipeline] = field(default_factory=dict, compare=False, repr=False)
+    sized: dict[tuple[object, ...], Program] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -319,7 +319,7 @@ class NetworkSpace:
                 load = 1.0 if not most else most if asked.level == "tuned" else min(most, load)
         return Doing.of(work, numbers, speed, Replicas(count, load))
 
-    def _plain(self, place: Place, asked: Sampling) -> Pipeline:
+    def _plain(self, place: Place, asked: Sampling) -> Program:
         """The pipeline of the smallest batch."""
         return self.work(place, replace(asked, batch=asked.batch or 1)).pipeline
 
@@ -420,7 +420,7 @@ def _degrees(spread: Spread) -> set[str]:
     return {way for way, degree in spread.shares.items() if degree > 1}
 
 
-def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
+def _shared(pipeline: Program, joined: int) -> list[Spread]:
     """Ways in which up to so many devices that are joined share a stage that is called again and attends to a sequence,
     fewest first: the sequence, where none of its convolutions looks over the edge of a part, and the two guided
     passes."""
@@ -435,7 +435,7 @@ def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
     return sorted(wanted, key=lambda s: (s.devices, s.cfg))
 
 
-def _stepped(pipeline: Pipeline) -> list[set[str]]:
+def _stepped(pipeline: Program) -> list[set[str]]:
     """The kinds of operators of each stage that is called again and attends to a sequence."""
     return [
         {op.kind for _, op in stage.ops}
@@ -500,6 +500,6 @@ def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Wor
     return next(room, (*fits, *works)[0])
 
 
-def priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None) -> MediaPlan:
+def priced(pipeline: Program, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None) -> MediaPlan:
     """The plan as asked."""
     return plan_of(Work.of(pipeline, place, terms, asked), place.numbers, terms, Replicas(replicas))

@@ -45,7 +45,7 @@ from chipwise.predict.pipeline import (
 from chipwise.search.deployments import HOST_SHARE, machine_for, reserved
 from chipwise.values import dataclass
 from chipwise.workload.backward import OPTIMIZER
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -68,7 +68,7 @@ Attends = Literal["library", "registers", "overlapped"]
 class Timed:
     """Stages of a pipeline on devices, priced once they are asked for: a way that lacks memory never is."""
 
-    pipeline: Pipeline
+    pipeline: Program
     priced: Priced
     spread: Spread
     offload: Offload
@@ -130,7 +130,7 @@ class Place:
         )
         return replace(self, runtime=runtime, device=device, hardware=hardware)
 
-    def doing(self, asked: Sampling, pipeline: Pipeline) -> Priced:
+    def doing(self, asked: Sampling, pipeline: Program) -> Priced:
         """The hardware as software of that age and layout drives it, with what was priced on it; what makes no
         difference to the operators of a pipeline is left out."""
         h, kinds = self.hardware, pipeline.kinds
@@ -169,7 +169,7 @@ class Place:
         """Chips of a replica, whose devices share a request so."""
         return packages(self.chip, spread)
 
-    def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
+    def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Program:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
         if terms.precision is not None or not one_size(model):
@@ -241,7 +241,7 @@ def _factors(numbers: Parameters) -> _Told:
     return _Told(numbers.derived(tuned_numbers).effects)
 
 
-def _check_spread(pipeline: Pipeline, place: Place, spread: Spread) -> None:
+def _check_spread(pipeline: Program, place: Place, spread: Spread) -> None:
     """Raises `UsageError` where passes or devices cannot be split so."""
     passes = int(pipeline.settings.get("passes", 1))
     if spread.cfg > passes:
@@ -256,13 +256,13 @@ def _check_spread(pipeline: Pipeline, place: Place, spread: Spread) -> None:
         raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
 
 
-def _computed(pipeline: Pipeline, place: Place, terms: Terms) -> str:
+def _computed(pipeline: Program, place: Place, terms: Terms) -> str:
     """The format that operators compute in, as it is said."""
     precision = terms.precision or computed_in(pipeline)
     return precision if pipeline.trained else multiplied(place.chip, precision)
 
 
-def _aside(pipeline: Pipeline, asked: Sampling) -> list[str]:
+def _aside(pipeline: Program, asked: Sampling) -> list[str]:
     """The stages that are not on the devices. Raises `UnknownNameError`."""
     parts = [s.name for s in pipeline.stages]
     for part in asked.aside:
@@ -271,7 +271,7 @@ def _aside(pipeline: Pipeline, asked: Sampling) -> list[str]:
     return [name for name in parts if name.startswith(asked.aside)]
 
 
-def _as_loaded(tensors: MemoryAccount, pipeline: Pipeline) -> MemoryAccount:
+def _as_loaded(tensors: MemoryAccount, pipeline: Program) -> MemoryAccount:
     """Memory where weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the
     host."""
     loaded = max(float(tensors.of("weights")), LOADED_BYTES * pipeline.parameters)
@@ -284,7 +284,7 @@ class Work:
     """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own
     numbers: seconds by stage and part, bytes of tensors, and the labels that those numbers go by."""
 
-    pipeline: Pipeline
+    pipeline: Program
     chip: Chip
     runtime: MediaRuntime
     device: Device
@@ -296,7 +296,7 @@ class Work:
     served: ServedPass | None = None
 
     @classmethod
-    def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
+    def of(cls, pipeline: Program, place: Place, terms: Terms, asked: Sampling) -> Work:
         """Raises `UsageError` for devices that nothing joins, or a tuned training step, `UnknownNameError` for a part
         that it does not have."""
         device, spread = place.device, asked.spread
@@ -518,7 +518,7 @@ class Work:
         return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
 
 
-def tabled(pipeline: Pipeline) -> bool:
+def tabled(pipeline: Program) -> bool:
     """Whether tables are looked up, which can be dealt out."""
     return any(looks_up(stage) for stage in pipeline.stages)
 
@@ -539,7 +539,7 @@ def multiplied(chip: Chip, precision: str) -> str:
     return "fp16" if precision == "bf16" and "bf16" not in chip.matrix and "fp16" in chip.matrix else precision
 
 
-def computed_in(pipeline: Pipeline) -> str:
+def computed_in(pipeline: Program) -> str:
     """The number format of most of its operations; of weights alone the usual one."""
     work = pipeline.work
     return max(work, key=lambda name: work[name]) if any(work.values()) else DEFAULT

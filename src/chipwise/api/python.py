@@ -27,7 +27,7 @@ from chipwise.report.answer import Answer
 from chipwise.report.launch.files import LaunchFiles, write_files
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
 from chipwise.tracing.sources import traced_name
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 if TYPE_CHECKING:
     from chipwise.api.stepping import PassTimes
@@ -65,7 +65,7 @@ def _with_own(said: dict[str, Any]) -> dict[str, Any]:
 
 def _named(key: str, value: Any) -> Any:
     """A value as a question takes it: a traced module by its name. Raises `UsageError` for one that is not traced."""
-    if isinstance(value, Pipeline):
+    if isinstance(value, Program):
         return traced_name(value)
     if key == "model" and callable(getattr(value, "forward", None)):
         what = f"model: {type(value).__name__} is a module, and its shapes come from an example"

@@ -42,7 +42,7 @@ def start_up_s(weight_bytes: float, chip: Chip, chips: float, hosts: int) -> flo
 
 def ready_s(one: AskedLoad) -> float:
     """Seconds until a new replica of a deployment serves."""
-    d, weights = one.deployment, one.context.found.graph.weight_bytes()
+    d, weights = one.deployment, one.context.found.graph.weight_bytes
     chips = float(np.asarray(one.layout.devices)) / d.chip.devices_per_package
     return start_up_s(weights, d.chip, chips, ceil(chips / (d.system.chips_per_host if d.system else chips)))
 

@@ -21,10 +21,13 @@ from chipwise.evidence.axes import chip_axes, served_family
 from chipwise.evidence.discrepancy import spread_of
 from chipwise.evidence.judge import Estimate, basis_of, judge
 from chipwise.evidence.tiers import tier_of
+from chipwise.parallel.layout import ONE
+from chipwise.parallel.shard import shard
 from chipwise.predict.pipeline import StageTimes
-from chipwise.predict.step import written_cost
+from chipwise.predict.step import step_cost
 from chipwise.values import dataclass
-from chipwise.workload.pipeline import PEAK, Counted, Pipeline
+from chipwise.workload.program import PEAK, Counted, Program
+from chipwise.workload.step import prefill
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class ServedPass:
     """One pass of `pipeline` on one chip under the runtime `software`, with what its host does for a pass; without
     what a server adds to a request."""
 
-    pipeline: Pipeline
+    pipeline: Program
     chip: Chip
     device: Device
     software: str
@@ -40,7 +43,7 @@ class ServedPass:
 
     @classmethod
     def of(
-        cls, pipeline: Pipeline, chip: Chip, device: Device, runtime: MediaRuntime, numbers: Parameters, asked: Sampling
+        cls, pipeline: Program, chip: Chip, device: Device, runtime: MediaRuntime, numbers: Parameters, asked: Sampling
     ) -> ServedPass | None:
         """None of software that serves no language models, and of what is no traced pass of a causal decoder on one
         device: requests for embeddings are priced by what their servers were measured to take."""
@@ -66,8 +69,10 @@ class ServedPass:
         overheads = Tactics().paced(overheads, numbers, get_runtime(self.software), chips)
         at = np.zeros((), dtype=np.intp)
         (stage,) = self.pipeline.stages
-        ops = tuple(_as_served(stage.ops))
-        cost = written_cost(ops, self.pipeline.batch, self.device, costs.take(at), overheads.take(at))
+        served = replace(self.pipeline, stages=(replace(stage, ops=tuple(_as_served(stage.ops))),))
+        rows = max(float(op.dims["m"]) for _, op in stage.ops if op.kind == "gemm")
+        asked = prefill(float(self.pipeline.batch), rows / self.pipeline.batch)
+        cost = step_cost(shard(served, ONE), asked, self.device, costs.take(at), overheads.take(at))
         seconds = {name: float(value) for name, value in cost.exposed.items()}
         return (StageTimes(stage.name, 1.0, {"other": Cost(seconds)}, 0.0),)
 

@@ -46,7 +46,7 @@ from chipwise.units import Real, parse_quantity
 from chipwise.values import dataclass
 from chipwise.workload.backward import OPTIMIZER
 from chipwise.workload.formats import get_format
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {
@@ -174,7 +174,7 @@ class TrainedStep:
     @classmethod
     def of(
         cls,
-        pipeline: Pipeline,
+        pipeline: Program,
         chip: Chip,
         software: MediaRuntime,
         numbers: Parameters,

@@ -226,7 +226,7 @@ def _unread(item: Item, chips: int, chip: Chip, graph: Graph) -> str:
     memory = chip.tiers[0].bytes_per_s if chip.tiers else None
     if not item.tpot_mean_s or not memory or any("speculative" in note for note in item.notes):
         return ""
-    least = graph.weight_bytes() * graph.active_params() / graph.params() / (chips * memory)
+    least = graph.weight_bytes * graph.active_params() / graph.parameters / (chips * memory)
     if item.tpot_mean_s * SLACK >= least:
         return ""
     said, bound = item.tpot_mean_s * 1e3, least * 1e3

@@ -22,8 +22,8 @@ from chipwise.parallel.shard import Sharded
 from chipwise.units import Real
 from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
-from chipwise.workload.graph import Block
 from chipwise.workload.nodes import Experts
+from chipwise.workload.program import Block
 
 Where = Literal["device", "host", "disk"]
 KEPT_FREE = "kept free"
@@ -233,7 +233,7 @@ def weight_items(sharded: Sharded, *, hosted: bool = False, blind: bool = False)
 def _pooled(sharded: Sharded) -> tuple[MemoryItem, ...]:
     graph, pp = sharded.graph, np.asarray(sharded.layout.pp, dtype=float)
     by_class: dict[str, Real] = {}
-    for repeat, block in graph.parts():
+    for repeat, block in graph.blocks():
         for cls, size in _by_class(block, sharded.sizes(block)).items():
             by_class[cls] = by_class.get(cls, 0.0) + repeat * size / pp
     text = "checkpoint format, spread evenly over stages by the compiler"

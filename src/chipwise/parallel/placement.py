@@ -13,8 +13,9 @@ import numpy as np
 
 from chipwise.errors import UsageError
 from chipwise.values import dataclass
-from chipwise.workload.graph import Block, Graph
+from chipwise.workload.graph import Graph
 from chipwise.workload.nodes import Experts
+from chipwise.workload.program import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def split(graph: Graph, placement: Placement) -> tuple[tuple[Graph, ...], Graph 
     """
     if placement.layers != graph.layers:
         raise ValueError(f"{placement.layers} layers are placed, the model has {graph.layers}")
-    nothing = Block("none", {}, ())
+    nothing = (Block("none", {}, ()),) * 2
     without: dict[int, Block] = {}
     alone: dict[int, Block] = {}
     for _, block in graph.distinct():
@@ -113,13 +114,12 @@ def split(graph: Graph, placement: Placement) -> tuple[tuple[Graph, ...], Graph 
         high = low + count
         cut = min(max(apart, low), high)
         runs = (*between(low, cut, without), *between(cut, high))
-        ends = (graph.embed, graph.head, graph.extras) if i == 0 else (nothing, nothing, ())
-        found.append(replace(graph, runs=runs, embed=ends[0], head=ends[1], extras=ends[2]))
+        found.append(graph.holding(runs, None, graph.extras) if i == 0 else graph.holding(runs, nothing))
         low = high
     if not placement.on_host:
         return tuple(found), None
     runs = (*between(0, first), *between(first, apart, alone))
-    return tuple(found), replace(graph, runs=runs, embed=nothing, head=nothing, extras=())
+    return tuple(found), graph.holding(runs, nothing)
 
 
 def _routed(block: Block) -> bool:

@@ -1,4 +1,4 @@
-"""Graph x Layout -> what one rank computes and what ranks exchange; operator x layout -> the part of one device.
+"""Program x Layout -> what one rank computes and what ranks exchange; operator x layout -> the part of one device.
 
 Sharding is a change of axis sizes: every operator is written on named axes, and a layout says which axes are
 cut into how many parts. A node that sums over a cut axis leaves partial sums, which the ranks must add: that
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from math import prod
+from typing import cast
 
 import numpy as np
 
@@ -20,9 +21,10 @@ from chipwise.units import Real
 from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.backward import OPTIMIZER
-from chipwise.workload.graph import Block, Graph
+from chipwise.workload.graph import Graph
 from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
 from chipwise.workload.op import Op
+from chipwise.workload.program import Block, Program
 from chipwise.workload.step import Columns, Step
 
 ACTIVATION_BYTES = 2.0
@@ -92,15 +94,20 @@ def cut(op: Op, s: Spread) -> Op:
 
 @dataclass(frozen=True)
 class Sharded:
-    """A graph under a layout. Repeats count a whole forward pass: all stages, one after the other.
+    """A program under a layout. Repeats count a whole forward pass: all stages, one after the other.
 
     Stages hold ceil(layers / pp) layers; the slowest sets the pace, so uneven cuts stretch the pass by
-    `stretch` = pp ceil(layers / pp) / layers.
+    `stretch` = pp ceil(layers / pp) / layers. Operators that are written out are those of one device.
     """
 
-    graph: Graph
+    program: Program
     layout: Layout
     sized: dict[int, tuple[Block, Sizes]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def graph(self) -> Graph:
+        """The program, which is a language model's."""
+        return cast("Graph", self.program)
 
     def sizes(self, block: Block) -> Sizes:
         """Axis sizes of a block on one rank."""
@@ -116,8 +123,10 @@ class Sharded:
         return self.layout.pp * np.ceil(layers / np.asarray(self.layout.pp)) / layers
 
     def blocks(self) -> tuple[tuple[Real, Block], ...]:
-        """Distinct blocks with their repeats: embedding, layers, head."""
-        graph = self.graph
+        """Distinct blocks with their repeats: embedding, layers, head; none of what is written out."""
+        graph = self.program
+        if not isinstance(graph, Graph):
+            return ()
         layers = tuple((repeat * self.stretch, block) for repeat, block in graph.distinct())
         return ((1.0, graph.embed), *layers, (1.0, graph.head))
 
@@ -129,6 +138,9 @@ class Sharded:
     def placed(self, step: Step, stages_of: Sharded | None = None) -> Iterator[tuple[Real, Op, Columns | None]]:
         """The same of several passes in columns, each with the columns that it is in; None: in all."""
         of_tokens, of_sequences = step.rows, list(step.by_segment())
+        for stage in self.program.stages:
+            for n, op in stage.ops:
+                yield stage.calls * n, op, None
         for (repeat, _), (_, block) in zip((stages_of or self).blocks(), self.blocks(), strict=True):
             sizes = self.sizes(block)
             for node in block.nodes:
@@ -145,11 +157,13 @@ class Sharded:
         """Exchanges of one rank with their repeats, these and those between stages of another layout if given. Zero
         bytes where a degree is one."""
         whole = stages_of or self
+        if not isinstance(self.program, Graph):
+            return
         for (repeat, _), (_, block) in zip(whole.blocks(), self.blocks(), strict=True):
             sizes = self.sizes(block)
             for comm in self._block_comms(block, sizes, step):
                 yield repeat, comm
-        hidden = float(self.graph.model.hidden)
+        hidden = float(self.program.model.hidden)
         layout = whole.layout
         hop = step.tokens * hidden * ACTIVATION_BYTES / layout.tp
         yield layout.pp - 1.0, Comm("p2p", hop, np.minimum(layout.pp, 2.0), "pp")
@@ -190,6 +204,6 @@ class Sharded:
         yield Comm("all_to_all", copies * values * ACTIVATION_BYTES, group, "ep", copies, each)
 
 
-def shard(graph: Graph, layout: Layout) -> Sharded:
-    """A graph under a layout, legal or not: illegal ones are masked by the caller."""
-    return Sharded(graph, layout)
+def shard(program: Program, layout: Layout) -> Sharded:
+    """A program under a layout, legal or not: illegal ones are masked by the caller."""
+    return Sharded(program, layout)

@@ -36,7 +36,7 @@ from chipwise.values import dataclass
 from chipwise.workload.backward import PARTS, STATES
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import UNJOINED, Op, decodes, pointwise
-from chipwise.workload.pipeline import Counted, Pipeline, Stage
+from chipwise.workload.program import Counted, Program, Stage
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
@@ -231,7 +231,7 @@ def _gather(total: dict[str, Real], more: Mapping[str, Real]) -> None:
 
 
 def stage_times(
-    pipeline: Pipeline,
+    pipeline: Program,
     hardware: Hardware,
     spread: Spread = ONE,
     *,
@@ -261,7 +261,7 @@ def stage_times(
     return tuple(found)
 
 
-def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], chips: Sequence[Priced]) -> None:
+def price_ahead(ways: Iterable[tuple[Program, Spread]], chips: Sequence[Priced]) -> None:
     """Prices pipelines, each shared by devices in some way, on chips that are `like` each other, into what is known of
     each: stages that differ in numbers alone as one. `stage_times` of each is what it is without."""
     left = {
@@ -276,7 +276,7 @@ def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], chips: Sequence[Priced]
             known.update((way, (times, i)) for i, way in enumerate(joined.ways))
 
 
-def _shared(pipeline: Pipeline, spread: Spread) -> Iterator[tuple[Stage, Spread]]:
+def _shared(pipeline: Program, spread: Spread) -> Iterator[tuple[Stage, Spread]]:
     """Stages and how devices share each: one that is called again all of it, others their samples."""
     repeated, samples = _repeated(pipeline), Spread(dp=spread.dp)
     for stage in pipeline.stages:
@@ -303,7 +303,7 @@ class _Times:
         return StageTimes(stage.name, stage.calls, parts, self.launches[i], limited)
 
 
-def _timed(joined: _Joined, pipelines: Sequence[Pipeline], chips: Sequence[Hardware]) -> list[_Times]:
+def _timed(joined: _Joined, pipelines: Sequence[Program], chips: Sequence[Hardware]) -> list[_Times]:
     """Stages, each of one of the pipelines, on every chip."""
     shape, together = (len(chips), len(joined.ways)), Hardware.stacked(chips)
     parts: Parts = {
@@ -488,7 +488,7 @@ def _moves(joined: _Joined, starts: Mapping[str, float]) -> Array:
     return _one_by_one(joined.counts[:, attends] * each)
 
 
-def _repeated(pipeline: Pipeline) -> float:
+def _repeated(pipeline: Program) -> float:
     """Calls from which a stage is one that devices share: 2, or 1 where none is called again."""
     return 2.0 if any(stage.calls >= 2.0 for stage in pipeline.stages) else 1.0
 
@@ -616,7 +616,7 @@ def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
     return times * stage.weight_bytes / (COPY_SHARE * hardware.host_bytes_per_s)
 
 
-def _exchanged(joined: _Joined, pipelines: Sequence[Pipeline], parts: Parts, hardware: Hardware) -> Array:
+def _exchanged(joined: _Joined, pipelines: Sequence[Program], parts: Parts, hardware: Hardware) -> Array:
     """Exposed seconds of exchanges of one call, [chips, ways]."""
     found = np.zeros((np.size(hardware.device.memory_bytes), len(joined.ways)))
     work_s = found + sum(cost.total_s for cost, _ in parts.values())
@@ -665,7 +665,7 @@ def _around_attention(
     return exposed
 
 
-def _of_weights(pipeline: Pipeline, stage: Stage, work_s: Array, hardware: Hardware, s: Spread) -> Real:
+def _of_weights(pipeline: Program, stage: Stage, work_s: Array, hardware: Hardware, s: Spread) -> Real:
     """Exposed seconds of exchanges of weights, rows of tables and gradients, [chips]: gathered weights and summed
     gradients hide behind the work of the call."""
     exposed: Real = 0.0
@@ -707,7 +707,7 @@ def held_by(
 
 
 def account(
-    pipeline: Pipeline, spread: Spread = ONE, *, offload: Offload = "none", aside: Sequence[str] = ()
+    pipeline: Program, spread: Spread = ONE, *, offload: Offload = "none", aside: Sequence[str] = ()
 ) -> MemoryAccount:
     """Bytes of the tensors of one device.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from chipwise.errors import UsageError
@@ -73,4 +71,4 @@ def draft_graph(graph: Graph) -> Graph:
     module = graph.extra("mtp")
     if module is None:
         raise UsageError(f"{graph.model.name} has no module for multi-token prediction", "give a draft model")
-    return replace(graph, runs=module.blocks, extras=())
+    return graph.holding(module.blocks)

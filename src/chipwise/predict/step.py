@@ -1,4 +1,4 @@
-"""One forward pass of a sharded graph on a device: operators, exchanges and host, added up, or piece by piece."""
+"""One forward pass of a sharded program on a device: operators, exchanges and host, added up, or piece by piece."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import STARTS, TOWER, part_of, quantity
 from chipwise.units import Array, Real, scalar
 from chipwise.values import dataclass
-from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
+from chipwise.workload.program import Pictures
 from chipwise.workload.step import Columns, Step, abreast, is_decoding
 
 _Seconds = Callable[[Op, Device, CostParameters], Cost]
@@ -61,30 +61,6 @@ def scaled_parts(
     """What `step_cost` adds up: `step_parts` times their factors, all exposed. All of the host's work per pass is under
     "host"; what the device waits for kernels to be started (`STARTS`) comes last."""
     yield from _scaled(step_parts(sharded, step, device, efficiency, overheads), overheads)
-
-
-def written_cost(
-    ops: Iterable[tuple[float, Op]], sequences: float, device: Device, costs: CostParameters, overheads: Overheads
-) -> Cost:
-    """`step_cost` of a pass with prompts whose operators are written out for one size, on one device alone."""
-    total = NOTHING
-    for _, cost in _scaled(_written(ops, sequences, device, costs, overheads), overheads):
-        total = total + cost
-    return total
-
-
-def _written(
-    ops: Iterable[tuple[float, Op]], sequences: float, device: Device, costs: CostParameters, overheads: Overheads
-) -> Iterator[tuple[str, Cost]]:
-    """`step_parts` of such a pass."""
-    kernels = 0.0
-    for repeat, op in ops:
-        kernels += repeat * _kernels(op)
-        yield part_of(op), price(op, device, costs) * repeat
-        if op.kind == "gemm" and narrowed(op):
-            yield "quantise", narrow(op, device, costs) * repeat
-    yield STARTS, Cost({}, {"host": kernels * np.asarray(overheads.starts_s)})
-    yield "host", Cost({"launch": overheads.iteration_s, "host": overheads.sequence_s * sequences})
 
 
 def _scaled(parts: Iterable[tuple[str, Cost]], overheads: Overheads) -> Iterator[tuple[str, Cost]]:
@@ -138,8 +114,8 @@ def parts_alike(
         yield from _parts(sharded, step, device, efficiency, overheads, alike, only)
     if "" not in only:
         return
-    if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
-        yield from _tower(sharded.graph.pictures, sharded.layout, step, device, efficiency, overheads)
+    if sharded.program.pictures is not None and not all(is_decoding(s) for s in step.segments):
+        yield from _tower(sharded.program.pictures, sharded.layout, step, device, efficiency, overheads)
 
 
 def _of_rows(parts: Iterable[tuple[str, Cost | Repeated]]) -> list[tuple[str, Cost]]:
@@ -212,10 +188,10 @@ def _parts(
     if any(np.shape(v)[:1] > (1,) for s in step.segments for v in (s.batch, s.q, s.kv)):
         alike = None
     if alike is not None:
-        sharded, device, efficiency = shard(sharded.graph, alike.layout), alike.device, alike.numbers
+        sharded, device, efficiency = shard(sharded.program, alike.layout), alike.device, alike.numbers
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
-        efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
+        efficiency = efficiency.holding(sharded.program.weight_bytes / sharded.layout.devices)
     elif isinstance(efficiency, LocalModel):
         efficiency = efficiency.staged(sharded.layout.pp)
     none: Real = 0.0 if step.columns is None else np.zeros((1, np.shape(step.tokens)[-1]))
@@ -267,7 +243,7 @@ def _parts(
         cost = Cost({"launch": latency, "network": transfer})
         yield comm.kind, cost * repeat if between else times(cost, repeat)
     if prompts.any():
-        able = whole.graph.in_pieces & (np.asarray(whole.layout.dp) <= 1.0)
+        able = whole.program.in_pieces & (np.asarray(whole.layout.dp) <= 1.0)
         start_s = np.where(able, overheads.starts_s, overheads.eager_s)
         if start_s.any():
             yield STARTS, Cost({}, {"host": np.where(prompts, kernels.total() * start_s, 0.0)})

@@ -9,7 +9,7 @@ from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.values import dataclass
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class TraceReport(Answer[None]):
         return (Table.of(rows, TRACED, (size, *((work,) if self.operators else ()), ""), foot),)
 
 
-def trace_report(p: Pipeline) -> TraceReport:
+def trace_report(p: Program) -> TraceReport:
     """A pipeline as an answer."""
     return TraceReport(
         name=p.name,

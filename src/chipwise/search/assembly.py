@@ -36,8 +36,9 @@ from chipwise.search.space import Deployment
 from chipwise.units import Array, Real, format_bytes
 from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
-from chipwise.workload.graph import Block, Graph
+from chipwise.workload.graph import Graph
 from chipwise.workload.nodes import Experts
+from chipwise.workload.program import Block
 from chipwise.workload.step import Step
 
 STREAMED = ("gemm", "experts", "imbalance", "quantise")
@@ -223,7 +224,7 @@ class _Room:
         known = {id(b): (_layer_bytes(b, policies, context), _expert_bytes(b)) for b in blocks}
         whole, experts = np.repeat(np.array([known[id(b)] for b in blocks]).T, repeats, axis=1)
         nothing = Block("none", {}, ())
-        inner = replace(graph, embed=nothing, head=nothing, extras=())
+        inner = graph.holding(graph.runs, (nothing, nothing))
         rooms = tuple(_free(inner if i else graph, d, n, context) for i, (d, n) in enumerate(cards))
         free = _free(inner, _pooled(*host, offload), 1, context) if host else 0.0
         return cls(graph, whole, whole - experts, rooms, tuple(n for _, n in cards), free, offload)

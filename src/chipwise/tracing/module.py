@@ -1,4 +1,4 @@
-"""A module of PyTorch as a `Pipeline`: its forward pass, or a step of training, run without memory."""
+"""A module of PyTorch as a `Program`: its forward pass, or a step of training, run without memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from chipwise.tracing.recorder import Recorder
 from chipwise.values import dataclass
 from chipwise.workload.backward import LOGITS, NOT_UPDATED, SAVED
 from chipwise.workload.op import Op
-from chipwise.workload.pipeline import PEAK, Pipeline, Stage
+from chipwise.workload.program import PEAK, Program, Stage
 
 
 def trace_module(
     module: Callable[..., Any], example: tuple[Any, ...], keywords: Mapping[str, Any], *, training: bool, name: str = ""
-) -> Pipeline:
+) -> Program:
     """The operators of `module(*example, **keywords)`, with `training` of the backward pass too."""
     if not callable(module):
         what = f"{shorten(repr(module), 60)} is not a torch.nn.Module"
@@ -56,15 +56,15 @@ def trace_calls(
     return Calls(tuple(run.ops), run.weights.bytes, run.weights.bytes + run.memory.total)
 
 
-def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> Pipeline:
-    """The same for what `build()` returns: a module, (module, example, ...), or a finished `Pipeline`.
+def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> Program:
+    """The same for what `build()` returns: a module, (module, example, ...), or a finished `Program`.
 
     The module is built without memory. Raises `UsageError` where it is something else, or needs example arguments.
     """
     recorder = Recorder()
     with recorder.running():
         found = called(build, name)
-        if isinstance(found, Pipeline):
+        if isinstance(found, Program):
             return found
         module, *example = found if isinstance(found, tuple) else (found,)
         keywords: Mapping[str, Any] = {}
@@ -213,7 +213,7 @@ class _TracedRun:
     notes: tuple[str, ...]
 
 
-def _pipeline(run: _TracedRun) -> Pipeline:
+def _pipeline(run: _TracedRun) -> Program:
     weights, memory = run.weights, run.memory
     backward = [(n, op) for n, op in run.ops if " backward" in op.name]
     forward = [(n, op) for n, op in run.ops if " backward" not in op.name]
@@ -242,7 +242,7 @@ def _pipeline(run: _TracedRun) -> Pipeline:
         said.append(NOT_UPDATED)
     if first is not None:
         said.append(f"the first dimension of the first tensor is taken for the batch, {batch}")
-    return Pipeline(
+    return Program(
         run.title, stages, batch=batch, trained=memory.training, settings=settings, assumptions=(*said, *run.notes)
     )
 

@@ -1,4 +1,4 @@
-"""An ONNX graph as a `Pipeline`: shapes inferred, weights by their sizes alone, so that external data may be missing.
+"""An ONNX graph as a `Program`: shapes inferred, weights by their sizes alone, so that external data may be missing.
 
 Operators: onnx/onnx, docs/Operators.md (opset 22), and the contributed ones that exporters write.
 """
@@ -20,7 +20,7 @@ from chipwise.tracing.flow import Flow, Touch, counted
 from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 MOST_BYTES = 2**31  # the format's own limit of one file
 MOST_NODES = 200_000
@@ -68,7 +68,7 @@ class _Value:
         return self.size * self.format.bits / 8.0
 
 
-def read_onnx(path: Path) -> Pipeline:
+def read_onnx(path: Path) -> Program:
     """The operators of a file.
 
     Raises `UsageError` for a file that is missing, damaged or too large, and for shapes that cannot be inferred.
@@ -209,7 +209,7 @@ class _Graph:
         del graph.initializer[:]
         graph.initializer.extend(small)
 
-    def pipeline(self) -> Pipeline:
+    def pipeline(self) -> Program:
         flow = Flow()
         unknown: dict[str, str] = {}
         for node in self.nodes:
@@ -252,7 +252,7 @@ class _Graph:
         )
         title = shorten(self.path.stem, 120)
         said = ("element-wise work is joined where the software compiles, else every call is a kernel", *self.notes)
-        return Pipeline(title, (stage,), batch=self.batch, assumptions=said)
+        return Program(title, (stage,), batch=self.batch, assumptions=said)
 
     def _pass(self, node: Any, dequantised: bool = False) -> None:
         """A view of a weight stays a weight, and what is dequantised on the way stays what is stored."""

@@ -35,7 +35,7 @@ from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, sho
 from chipwise.units import format_bytes
 from chipwise.values import dataclass
 from chipwise.workload.op import Op
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
@@ -44,7 +44,7 @@ PARTS = re.compile(r"-of-(\d{5})\.gguf$")
 MOST_SHARDS = 2000
 
 
-def trace(module: Callable[..., Any], *example: Any, training: bool = False, **keywords: Any) -> Pipeline:
+def trace(module: Callable[..., Any], *example: Any, training: bool = False, **keywords: Any) -> Program:
     """The operators of a PyTorch module: `module(*example, **keywords)` is run without memory and without computing.
 
     Examples give shapes and types, tensors on "meta" do. `training`: forward and backward of one step; the loss is the
@@ -66,10 +66,10 @@ def trace(module: Callable[..., Any], *example: Any, training: bool = False, **k
 TRAINING = "cw.trace(module, example, training=True)"
 TRACED = "traced:"
 """What begins the text that names a module which this process has traced."""
-_TRACED: dict[str, Pipeline] = {}
+_TRACED: dict[str, Program] = {}
 
 
-def traced_name(pipeline: Pipeline) -> str:
+def traced_name(pipeline: Program) -> str:
     """The text that names a pipeline in questions of this process; saved answers hold the pipeline itself."""
     digest = hashlib.sha256(json.dumps(_plain(pipeline), sort_keys=True).encode()).hexdigest()
     text = f"{TRACED}{pipeline.name}-{digest[:8]}"
@@ -84,7 +84,7 @@ def _traced(text: str) -> TracedSource:
         raise UsageError(what, "name the function that builds it: FILE.py:function", field="model")
     pipeline = _TRACED[text]
 
-    def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+    def load(training: bool, sizes: Mapping[str, Any]) -> Program:
         if training != pipeline.trained:
             was, hint = ("with", "training=True") if pipeline.trained else ("without", TRAINING)
             what = f"{shorten(pipeline.name)} was traced {was} its backward pass"
@@ -100,9 +100,9 @@ class TracedSource:
 
     text: str
     sized: bool
-    load: Callable[[bool, Mapping[str, Any]], Pipeline]
+    load: Callable[[bool, Mapping[str, Any]], Program]
 
-    def pipeline(self, *, training: bool = False, sizes: Mapping[str, Any] | None = None) -> Pipeline:
+    def pipeline(self, *, training: bool = False, sizes: Mapping[str, Any] | None = None) -> Program:
         """The network as operators; `sizes` (batch, precision, resolution, steps, ...) of one that is `sized`.
 
         Raises `UsageError` for a file that cannot be read, with what to do, and for sizes of what has its own;
@@ -139,7 +139,7 @@ def source_of(text: str) -> TracedSource | None:
     return replace(found, load=_unsaved(text)) if found is not None and current().given else found
 
 
-def pipeline_of(text: str, *, training: bool = False) -> Pipeline | None:
+def pipeline_of(text: str, *, training: bool = False) -> Program | None:
     """The pipeline that a text names at its own sizes, None where it names none; see `source_of` and `TracedSource`."""
     found = source_of(text)
     return None if found is None else found.pipeline(training=training)
@@ -161,7 +161,7 @@ def is_pipeline(model: str) -> bool:
     return is_built_in(model) or source_of(model) is not None
 
 
-def _plain(pipeline: Pipeline) -> dict[str, Any]:
+def _plain(pipeline: Program) -> dict[str, Any]:
     """A pipeline as JSON holds it."""
     data = asdict(pipeline)
     for stage in data["stages"]:
@@ -172,10 +172,10 @@ def _plain(pipeline: Pipeline) -> dict[str, Any]:
     return data
 
 
-def _unsaved(text: str) -> Callable[[bool, Mapping[str, Any]], Pipeline]:
+def _unsaved(text: str) -> Callable[[bool, Mapping[str, Any]], Program]:
     """What stands for reading a file where the facts are those of a saved answer."""
 
-    def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+    def load(training: bool, sizes: Mapping[str, Any]) -> Program:
         raise UsageError(
             f"{shorten(text)}: the saved answer does not hold it, and files are not read for it",
             "ask again, and save the new answer",
@@ -236,10 +236,10 @@ def _in_folder(text: str, path: Path) -> TracedSource | None:
     return _still(text, lambda: _of_weights(found)) if found else None
 
 
-def _still(text: str, load: Callable[[], Pipeline]) -> TracedSource:
+def _still(text: str, load: Callable[[], Program]) -> TracedSource:
     """A file that says what a call computes or holds, and nothing of training."""
 
-    def loaded(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+    def loaded(training: bool, sizes: Mapping[str, Any]) -> Program:
         if training:
             what = f"{shorten(text)}: the file says nothing of a training step"
             raise UsageError(what, "trace the module itself: FILE.py:function", field="training")
@@ -258,7 +258,7 @@ def _configured(
 ) -> TracedSource:
     """Parts that are written out by their configurations, at the sizes of a question."""
 
-    def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+    def load(training: bool, sizes: Mapping[str, Any]) -> Program:
         return _of_configs(configs(), shorten(name, 120), folder, sizes, folders=folders, training=training)
 
     return TracedSource(text, True, load)
@@ -296,7 +296,7 @@ def _torch() -> Any:
     return module
 
 
-def _of_code(file: Path, name: str | None, *, training: bool) -> Pipeline:
+def _of_code(file: Path, name: str | None, *, training: bool) -> Program:
     build = _function(file, name)
     return _torch().build_and_trace(build, training=training, name=name)  # type: ignore[no-any-return]
 
@@ -361,7 +361,7 @@ def _functions(file: Path) -> list[str]:
     return names
 
 
-def _of_onnx(text: str) -> Pipeline:
+def _of_onnx(text: str) -> Program:
     try:
         import onnx  # noqa: F401
     except ImportError:
@@ -397,7 +397,7 @@ def _of_configs(
     *,
     folders: bool,
     training: bool,
-) -> Pipeline:
+) -> Program:
     """Parts by their configurations, else by the weights that lie beside them."""
     classes = ", ".join(str(c.get("_class_name") or c.get("architectures") or "?") for c in configs.values())
     told: UsageError | UnknownNameError = UsageError(
@@ -473,7 +473,7 @@ def _is_decoder(path: Path) -> bool:
     return True
 
 
-def _of_weights(files: Sequence[Path]) -> Pipeline:
+def _of_weights(files: Sequence[Path]) -> Program:
     name = shorten(files[0].stem if len(files) == 1 else files[0].resolve().parent.name, 120)
     return _weights_only(name, {name: _all_tensors(files)})
 
@@ -485,7 +485,7 @@ def _all_tensors(files: Iterable[Path]) -> dict[str, StoredTensor]:
     return found
 
 
-def _weights_only(name: str, parts: Mapping[str, Mapping[str, StoredTensor]]) -> Pipeline:
+def _weights_only(name: str, parts: Mapping[str, Mapping[str, StoredTensor]]) -> Program:
     """Parts of which only the weights are known: enough to say whether they fit, not how fast they are."""
     stages: list[Stage] = []
     said: list[str] = []
@@ -499,7 +499,7 @@ def _weights_only(name: str, parts: Mapping[str, Mapping[str, StoredTensor]]) ->
         for cls, size in classes.items():
             sizes[f"{cls}_bytes"] = sizes.get(f"{cls}_bytes", 0.0) + size
     said.append("only headers of weights were read: operators, and so speed and activations, are not known")
-    return Pipeline(name, tuple(stages), settings=sizes, assumptions=tuple(said))
+    return Program(name, tuple(stages), settings=sizes, assumptions=tuple(said))
 
 
 CLASSES: Mapping[str, re.Pattern[str]] = {
@@ -529,10 +529,10 @@ def by_class(tensors: Mapping[str, StoredTensor]) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _read(data: bytes) -> Pipeline:
+def _read(data: bytes) -> Program:
     """A pipeline as it was saved."""
     given = json.loads(data)
     stages = tuple(
         Stage(**{**stage, "ops": tuple((n, Op(**op)) for n, op in stage["ops"])}) for stage in given["stages"]
     )
-    return Pipeline(**{**given, "stages": stages, "assumptions": tuple(given["assumptions"])})
+    return Program(**{**given, "stages": stages, "assumptions": tuple(given["assumptions"])})

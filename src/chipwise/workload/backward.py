@@ -13,7 +13,7 @@ from chipwise.catalog.trainer import FULL, OPTIMIZERS
 from chipwise.errors import UsageError
 from chipwise.units import Real
 from chipwise.workload.op import Kind, Op, gemm, pointwise
-from chipwise.workload.pipeline import Counted, Pipeline, Stage
+from chipwise.workload.program import Counted, Program, Stage
 
 SAVED, LOGITS = "saved_bytes", "logits"
 """Settings of a step: bytes that its layers keep for the backward pass where kernels join what works on elements, and
@@ -74,7 +74,7 @@ def gradients(op: Op) -> tuple[Counted, ...]:
     )
 
 
-def backward(program: Pipeline, recompute: str = "none", parts: int = 1) -> Pipeline:
+def backward(program: Program, recompute: str = "none", parts: int = 1) -> Program:
     """Forward and backward of a program, stage by stage, done `parts` times before weights are updated, with the
     settings that say what it keeps: bytes that layers save, entries of logits.
 
@@ -117,7 +117,7 @@ def orthogonal(parameters: Real, side: Real, each: float) -> Op:
     return gemm(side, each * parameters / (2.0 * side), side, name=OPTIMIZER)
 
 
-def update(step: Pipeline, optimizer: str) -> Pipeline:
+def update(step: Program, optimizer: str) -> Program:
     """A step forward and backward, written out or recorded, with the update of its parameters in the type that they
     are in: one of `catalog.trainer.OPTIMIZERS`, "none" without. Raises `UsageError`."""
     known = (*OPTIMIZERS, "none")
@@ -141,7 +141,7 @@ def update(step: Pipeline, optimizer: str) -> Pipeline:
     return replace(step, stages=stages, settings=settings, assumptions=said)
 
 
-def _shorter_side(step: Pipeline) -> float:
+def _shorter_side(step: Program) -> float:
     """The shorter side of a mean matrix of weights, of a parameter's mean."""
     found = [
         (n * float(op.weight_bytes), min(float(op.dims["n"]), float(op.dims["k"])))

@@ -16,8 +16,9 @@ from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build
 from chipwise.workload.cache import SCOPES, KVSpec
-from chipwise.workload.graph import Graph, count_entries
+from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
+from chipwise.workload.program import count_entries
 
 
 class Count(NamedTuple):
@@ -48,8 +49,8 @@ def count_row(row: Mapping[str, str], config: ModelConfig) -> Count:
     if outside and _flag(row, "vision_tower") and outside == _tower(graph, buffers=False):
         outside = 0  # the tower, whose dimensions another configuration of the model lacks
     table = graph.model.hidden * graph.model.vocab
-    stored = count_entries(graph.parts(), buffers=buffers, scales=scales) + outside
-    plain = graph.params() + outside
+    stored = count_entries(graph.blocks(), buffers=buffers, scales=scales) + outside
+    plain = graph.parameters + outside
     if _flag(row, "tied_head_stored_twice"):
         stored += table
     if _flag(row, "vision_tower"):

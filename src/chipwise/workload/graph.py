@@ -1,106 +1,76 @@
-"""The unsharded network as operators: a run-length sequence of blocks between an embedding and a head."""
+"""The unsharded language model as a program: a run-length sequence of blocks between an embedding and a head."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from functools import cached_property
 
 from chipwise.units import Real
 from chipwise.values import dataclass
-from chipwise.workload.axes import Sizes, Tensor
-from chipwise.workload.cache import SCOPES, KVSpec, Scope
+from chipwise.workload.axes import Sizes
+from chipwise.workload.cache import SCOPES, Scope
 from chipwise.workload.model import LatentAttention, Model
-from chipwise.workload.nodes import Node
-from chipwise.workload.op import Op
+from chipwise.workload.program import Block, Blocks, Program, Stage, distinct
+
+LAYERS = "layers"
+"""Name of the stage that a pass runs: embedding, layers, head."""
 
 
 @dataclass(frozen=True)
-class Block:
-    """A residual layer (or the embedding, or the head): nodes in order on its own axes, and its caches."""
+class Graph(Program):
+    """A program whose first stage is asked for every pass: `embed`, `runs` of (repeat, block) in order, `head`. A tied
+    head reads the table that `embed` owns. `extras` are the stages beside it: one that is called as often as a
+    configuration names modules for multi-token prediction ("mtp"), towers ("vision"), an "encoder". Copies of embedding
+    or head that a checkpoint may hold per module are not among them."""
 
-    name: str
-    axes: Mapping[str, int]
-    nodes: tuple[Node, ...]
-    caches: tuple[KVSpec, ...] = ()
+    model: Model = field(kw_only=True)
+
+    @classmethod
+    def of(cls, model: Model, embed: Block, runs: Blocks, head: Block, extras: Iterable[Stage] = ()) -> Graph:
+        """The program of a model whose blocks these are."""
+        layers = Stage.of(LAYERS, ((1, embed), *runs, (1, head)))
+        return cls(model.name, (layers, *extras), unit="token", model=model)
+
+    def holding(
+        self, runs: Iterable[tuple[int, Block]], ends: tuple[Block, Block] | None = None, extras: Iterable[Stage] = ()
+    ) -> Graph:
+        """The same with other layers, between other `ends` where they are given, and other stages beside it."""
+        embed, head = ends or (self.embed, self.head)
+        return replace(self, stages=(Stage.of(LAYERS, ((1, embed), *runs, (1, head))), *extras))
 
     @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All parameters of the block."""
-        return tuple(tensor for node in self.nodes for tensor in node.tensors)
+    def embed(self) -> Block:
+        """The block before the layers."""
+        return self.stages[0].blocks[0][1]
 
-
-@dataclass(frozen=True)
-class Extra:
-    """A part beside the main stack: a module for multi-token prediction ("mtp"), a vision tower ("vision").
-
-    `blocks` are those of one module, of which the configuration names `modules`. Copies of embedding or head
-    that a checkpoint may hold per module are not among them.
-    """
-
-    name: str
-    modules: int
-    blocks: tuple[tuple[int, Block], ...]
+    @cached_property
+    def runs(self) -> Blocks:
+        """The layers in order."""
+        return self.stages[0].blocks[1:-1]
 
     @property
-    def weight_bytes(self) -> float:
-        """Stored bytes of one module."""
-        return float(sum(n * t.local_bytes(Sizes(b.axes)) for n, b in self.blocks for t in b.tensors))
+    def head(self) -> Block:
+        """The block after the layers."""
+        return self.stages[0].blocks[-1][1]
 
-
-def count_entries(blocks: Iterable[tuple[int, Block]], *, buffers: bool = False, scales: bool = False) -> int:
-    """Parameters of (repeat, block) pairs, with untrained buffers and with scale entries where asked."""
-    total = 0
-    for repeat, block in blocks:
-        sizes = Sizes(block.axes)
-        for tensor in block.tensors:
-            if buffers or not tensor.buffer:
-                total += repeat * tensor.params(sizes)
-            if scales:
-                total += repeat * tensor.scales(sizes)
-    return total
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """What every request shows beside its text: the operators (repeats, operator) of the vision tower for all its
-    pictures on one device, between which ranks that share the tower sum `exchanges` times `exchanged_bytes`; and how
-    many tokens its prompt has, pictures included."""
-
-    ops: tuple[tuple[float, Op], ...]
-    exchanges: float
-    exchanged_bytes: float
-    prompt_tokens: float
-
-
-@dataclass(frozen=True)
-class Graph:
-    """`runs` are (repeat, block) in order. A tied head reads the table that `embed` owns. `extras` are
-    counted apart: no sum of this class includes them unless it is asked for them. `pictures` are those of its
-    requests, None where they are text."""
-
-    model: Model
-    embed: Block
-    runs: tuple[tuple[int, Block], ...]
-    head: Block
-    extras: tuple[Extra, ...] = ()
-    pictures: Pictures | None = None
+    @property
+    def extras(self) -> tuple[Stage, ...]:
+        """The stages beside the one that a pass runs."""
+        return self.stages[1:]
 
     @property
     def layers(self) -> int:
         """Number of residual layers."""
         return sum(repeat for repeat, _ in self.runs)
 
-    def distinct(self) -> tuple[tuple[int, Block], ...]:
-        """Blocks that differ, each with how often it occurs; order is lost, sums are not."""
+    def distinct(self) -> Blocks:
+        """Layers that differ, each with how often it occurs."""
         return self._distinct
 
     @cached_property
-    def _distinct(self) -> tuple[tuple[int, Block], ...]:
-        counts: dict[int, tuple[int, Block]] = {}
-        for repeat, block in self.runs:
-            seen = counts.get(id(block), (0, block))
-            counts[id(block)] = (seen[0] + repeat, block)
-        return tuple(counts.values())
+    def _distinct(self) -> Blocks:
+        return distinct(self.runs)
 
     @property
     def routed(self) -> bool:
@@ -109,32 +79,23 @@ class Graph:
 
     @property
     def in_pieces(self) -> bool:
-        """Whether servers that capture passes with prompts in pieces do so for this model: not if it sees, nor with
-        latent attention (sgl-project/sglang, server_args.py, and issue 23842)."""
+        """Not if it sees, nor with latent attention (sgl-project/sglang, server_args.py, and issue 23842)."""
         latent = any(isinstance(layer.mixer, LatentAttention) for _, layer in self.model.runs)
         return not latent and self.extra("vision") is None
 
     @property
-    def encoder(self) -> tuple[tuple[int, Block], ...]:
+    def encoder(self) -> Blocks:
         """Blocks that run once per request, over its source, before the main stack; most models have none."""
         found = self.extra("encoder")
         return found.blocks if found else ()
 
-    def parts(self) -> tuple[tuple[int, Block], ...]:
-        """Everything with parameters: encoder, embedding, distinct blocks, head."""
+    def blocks(self) -> Blocks:
+        """Everything with parameters: encoder, embedding, distinct layers, head."""
         return (*self.encoder, (1, self.embed), *self.distinct(), (1, self.head))
 
-    def extra(self, name: str) -> Extra | None:
-        """The part of that name beside the main stack."""
+    def extra(self, name: str) -> Stage | None:
+        """The stage of that name beside the main stack."""
         return next((e for e in self.extras if e.name == name), None)
-
-    def params(self) -> int:
-        """Trained parameters of the main stack, tied tables once."""
-        return self._params
-
-    @cached_property
-    def _params(self) -> int:
-        return count_entries(self.parts())
 
     def active_params(self, *, embedding: bool = False) -> int:
         """Parameters that one token touches: top-k experts, everything else whole. The embedding table is
@@ -142,7 +103,7 @@ class Graph:
         as the head."""
         head = self.embed.nodes[0].tensors if self.model.tied else ()
         total = 0.0
-        for repeat, block in self.parts():
+        for repeat, block in self.blocks():
             sizes = Sizes(block.axes)
             for tensor in block.tensors:
                 looked_up = tensor.cls == "embedding" and tensor not in head
@@ -176,18 +137,11 @@ class Graph:
         """Recurrent and convolution state of one sequence, unsharded."""
         return float(self.kv_bytes(1.0, scope="state"))
 
-    def weight_bytes(self) -> float:
-        """Stored bytes of all weights of the main stack, unsharded."""
-        return sum(self.weight_bytes_by_class().values())
-
-    def weight_bytes_by_class(self) -> dict[str, float]:
-        """Stored bytes by tensor class, unsharded."""
-        return dict(self._by_class)
-
     @cached_property
-    def _by_class(self) -> Mapping[str, float]:
+    def weight_bytes_by_class(self) -> Mapping[str, float]:
+        """Stored bytes by tensor class, unsharded."""
         by_class: dict[str, float] = {}
-        for repeat, block in self.parts():
+        for repeat, block in self.blocks():
             for tensor in block.tensors:
                 held = repeat * float(tensor.local_bytes(Sizes(block.axes)))
                 by_class[tensor.cls] = by_class.get(tensor.cls, 0.0) + held

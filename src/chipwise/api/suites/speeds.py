@@ -172,7 +172,7 @@ def _parts(run: SpeedRun, graph: Graph, device: Device) -> Layout:
     sizes = [run.chips * run.chip.devices_per_package] if run.chips else GPUS
     for tp in sizes:
         layout = Layout(tp=float(tp))
-        fits = graph.weight_bytes() / tp < 0.9 * float(device.memory_bytes)
+        fits = graph.weight_bytes / tp < 0.9 * float(device.memory_bytes)
         if check_layout(graph, layout) is Reason.OK and fits:
             return layout
     raise UsageError(f"{graph.model.name} does not fit on {sizes[-1]} x {run.chip.id}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from chipwise.predict.training.values import Adapters, Transformer
 from chipwise.workload.axes import Sizes
-from chipwise.workload.graph import Block, Graph
+from chipwise.workload.graph import Graph
 from chipwise.workload.model import CompressedAttention, Dense, LatentAttention, Layer, MoE, SelfAttention
+from chipwise.workload.program import Block
 
 TARGETS = ("attention", "linear", "experts")
 UNREACHED = 1e12

@@ -21,7 +21,7 @@ from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.values import dataclass
 from chipwise.workload.backward import AGAIN, LOGITS, OPTIMIZER, PARTS, SAVED
 from chipwise.workload.op import Op
-from chipwise.workload.pipeline import Counted, Pipeline
+from chipwise.workload.program import Counted, Program
 
 MASK_BYTES = 2.0
 """bytes per entry of the stream: of two masks a layer, of dropout. Exact: a byte each."""
@@ -46,7 +46,7 @@ class StepProgram:
     logits: float
 
     @classmethod
-    def of(cls, p: Pipeline, copies: int, zero: int) -> StepProgram | None:
+    def of(cls, p: Program, copies: int, zero: int) -> StepProgram | None:
         """Of a pipeline that is a training step; None where no attention says what its layers are."""
         ops = [(n, op) for stage in p.stages for n, op in stage.ops if op.name != OPTIMIZER]
         cores = [(n, op) for n, op in ops if op.kind == "attention"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from chipwise.workload.build.blocks import layer_block
 from chipwise.workload.build.ends import embed_block, head_block, mtp_part, tower_part
-from chipwise.workload.graph import Block, Graph
+from chipwise.workload.graph import Graph
 from chipwise.workload.model import Layer, Model
+from chipwise.workload.program import Block
 
 __all__ = ["build"]
 
@@ -24,10 +25,10 @@ def build(model: Model) -> Graph:
     p = model.precision
     extras = (mtp_part(model.mtp, model.hidden, p),) if model.mtp else ()
     encoder = (tower_part(model.encoder, p, p),) if model.encoder else ()
-    return Graph(
-        model=model,
-        embed=embed_block(model),
-        runs=tuple((repeat, blocks[layer]) for repeat, layer in model.runs),
-        head=head_block(model),
-        extras=extras + encoder + tuple(tower_part(tower, p) for tower in model.towers),
+    return Graph.of(
+        model,
+        embed_block(model),
+        tuple((repeat, blocks[layer]) for repeat, layer in model.runs),
+        head_block(model),
+        extras + encoder + tuple(tower_part(tower, p) for tower in model.towers),
     )

@@ -20,7 +20,6 @@ from chipwise.workload.build.recurrent import (
     state_space,
 )
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.graph import Block
 from chipwise.workload.model import (
     CompressedAttention,
     CrossAttention,
@@ -37,6 +36,7 @@ from chipwise.workload.model import (
 )
 from chipwise.workload.nodes import Experts, Held, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision
+from chipwise.workload.program import Block
 
 WIDE = FORMATS["fp32"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from chipwise.workload.axes import ONE, Tensor
 from chipwise.workload.build.blocks import collapse, layer_block, mix_depth, norm_weights
 from chipwise.workload.build.part import M, V
-from chipwise.workload.graph import Block, Extra
 from chipwise.workload.model import MTP, EmbeddingTable, Model, Tower, runs_of
 from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision, uniform
+from chipwise.workload.program import Block, Stage
 
 
-def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Extra:
+def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Stage:
     """One module: norms of the embedding and of the hidden state, a projection of both, layers, a norm."""
     # runtimes and checkpoints leave the projection in 16 bit
     projection = Tensor("mtp_projection", "head", M, 2 * M, p.base)
@@ -30,10 +30,10 @@ def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Extra:
         (repeat, layer_block(layer, hidden, p, f"mtp_layer{i}"))
         for i, (repeat, layer) in enumerate(runs_of(mtp.layers))
     )
-    return Extra("mtp", mtp.modules, ((1, enter), *layers, (1, leave)))
+    return Stage.of("mtp", ((1, enter), *layers, (1, leave)), calls=float(mtp.modules), beside=True)
 
 
-def tower_part(tower: Tower, p: Precision, own: Precision | None = None) -> Extra:
+def tower_part(tower: Tower, p: Precision, own: Precision | None = None) -> Stage:
     """The layers of a tower on its own width, and its tables. Towers are not quantised, unless they are
     given a precision of their `own` (the encoder of an encoder-decoder)."""
     wide = own or uniform(p.base.name)
@@ -46,7 +46,7 @@ def tower_part(tower: Tower, p: Precision, own: Precision | None = None) -> Extr
         {"M": tower.hidden},
         (Held("tables", tuple(_tower_table(t, wide) for t in tower.tables)),),
     )
-    return Extra(tower.name, 1, ((1, held), *layers))
+    return Stage.of(tower.name, ((1, held), *layers), beside=own is None)
 
 
 def _tower_table(t: EmbeddingTable, p: Precision) -> Tensor:

@@ -23,7 +23,7 @@ from chipwise.workload.media.speech import Conformer, Transducer, Whisper
 from chipwise.workload.media.text import SeqToSeq
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.voice import CodecVoice, GPTVoice
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.program import Program, Stage
 
 MOST_CACHED = 0.9  # of the steps of a request
 MOST_BATCH = 10_000_000  # samples of a call
@@ -131,7 +131,7 @@ class NetworkTask(Protocol):
 
     settings: ClassVar[Mapping[str, str]]
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages of one request."""
 
 
@@ -142,10 +142,10 @@ def _finish(
     settings: Mapping[str, float],
     assumptions: Iterable[str] = (),
     members: int = 1,
-) -> Pipeline:
+) -> Program:
     """One request, or a training step of what it calls."""
     told = dict(settings), tuple(assumptions), members
-    found = Pipeline(asked.name, tuple(stages), asked.batch, unit, False, *told)
+    found = Program(asked.name, tuple(stages), asked.batch, unit, False, *told)
     if not asked.trained:
         return found
     optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
@@ -227,7 +227,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages of one request, or the training step of the denoiser."""
         net, vae = facts.part(self.denoiser), facts.part(self.vae)
         width, height = asked.sides((self.width, self.height), vae.spatial * net.multiple)
@@ -310,7 +310,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         shares = (("denoiser:high_noise", first), ("denoiser:low_noise", steps - first))
         return [block.stage(name, calls * share) for name, share in shares]
 
-    def _trained(self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
+    def _trained(self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Program:
         layers = asked.layers()
         stage = self._call(layers, net, latent, seen).stage("denoiser")
         kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
@@ -341,7 +341,7 @@ class Shape:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages up to the sampled volume, or the training step of the denoiser."""
         net, vae = facts.part(self.denoiser), facts.part(self.vae)
         steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
@@ -382,7 +382,7 @@ class Reconstruction:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages up to the sampled volume, or a training step of the planes."""
         net, encoder = facts.part(self.network), facts.part(self.image_encoder)
         side, layers, sides = asked.count("grid", self.grid), asked.layers(), (self.image_side,) * 2
@@ -431,7 +431,7 @@ class Voxels:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages up to the forms, or the training step of the denoiser of latents."""
         steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
         voxels, encoder = asked.count("voxels", self.voxels), facts.part(self.image_encoder)
@@ -487,7 +487,7 @@ class Structure:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages of a prediction, or a training step with one pass of the trunk."""
         net, layers = facts.part(self.network), asked.layers()
         tokens, rows = asked.count("tokens", self.tokens), asked.count("rows", self.rows)
@@ -541,7 +541,7 @@ class Voice:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The stages of one reading, or a training step of the network."""
         net, seconds = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
         strange = {"steps", "guidance"} & set(asked.settings)
@@ -576,7 +576,7 @@ class Voice:
         parts = zip(self.text, self.text_tokens, strict=True)
         return [facts.part(name).block(layers, n).stage(f"text_encoder:{name}") for name, n in parts]
 
-    def _spoken(self, asked: AskedNetwork, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
+    def _spoken(self, asked: AskedNetwork, net: GPTVoice, seconds: float, tokens: float) -> Program:
         """A voice that says one code of sound after the other."""
         before, codes = (asked.number("reference_s", self.reference_s, 0.01), max(1, round(net.codes_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens, "codes": codes, "reference_s": before}
@@ -599,7 +599,7 @@ class Voice:
         said.append(f"{before:g} s of a voice are imitated")
         return _finish(asked, stages, "utterance", used, said)
 
-    def _coded(self, asked: AskedNetwork, net: CodecVoice, seconds: float, tokens: float) -> Pipeline:
+    def _coded(self, asked: AskedNetwork, net: CodecVoice, seconds: float, tokens: float) -> Program:
         """A language model that says codes of sound, and what makes sound of them."""
         before = asked.number("reference_s", self.reference_s, 0.0) if self.reference_s else 0.0
         first, frames = (math.ceil(tokens + net.frames_per_s * before), max(1, round(net.frames_per_s * seconds)))
@@ -640,7 +640,7 @@ class Text:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The one stage; or encoder, what its states are to the decoder, and decoder."""
         net, layers = facts.part(self.network), asked.layers()
         tokens = asked.count("tokens", self.tokens)
@@ -656,7 +656,7 @@ class Text:
                 raise UsageError(f"{asked.name} has no decoder: it takes no {word}", f"leave {word} out", field=word)
         return _finish(asked, [net.block(layers, tokens).stage("encoder")], "sample", {"tokens": tokens})
 
-    def _written(self, asked: AskedNetwork, net: SeqToSeq, tokens: int) -> Pipeline:
+    def _written(self, asked: AskedNetwork, net: SeqToSeq, tokens: int) -> Program:
         """Texts that are read, and texts written from them; or a training step on both."""
         layers, targets = asked.layers(), asked.count("targets", self.targets or tokens)
         used: dict[str, float] = {"tokens": tokens, "targets": targets}
@@ -697,7 +697,7 @@ class Vision:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """The one stage, or one for each tower."""
         net, layers = facts.part(self.network), asked.layers()
         if "prompts" in asked.settings:
@@ -746,7 +746,7 @@ class Speech:
         **TRAINING,
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """Encoder, and decoder where there is one; or a training step of both."""
         net, mean = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
         seconds = mean * _longest(asked.batch, asked.number("scatter", 0.0, 0.0))
@@ -835,7 +835,7 @@ class Recommend:
         **{name: TRAINING[name] for name in ("optimizer", "recompute")},
     }
 
-    def pipeline(self, asked: AskedNetwork) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Program:
         """Lookups and the dense part."""
         net, layers = facts.part(self.network), asked.layers().times(asked.number("pairs", 1.0))
         if not isinstance(net, DLRM):
@@ -898,7 +898,7 @@ def pipeline(
     guidance: float | None = None,
     trained: bool = False,
     **settings: Any,
-) -> Pipeline:
+) -> Program:
     """A built-in model as stages of operators.
 
     `name`: one of `names()`, a nickname, an id with its organisation, or a name followed by "encoder", "decoder", "VAE
@@ -939,7 +939,7 @@ def check_settings(name: str, task: NetworkTask, settings: Mapping[str, Any]) ->
 @lru_cache(maxsize=512)
 def _built(
     snapshot: Snapshot, name: str, batch: int, precision: str, trained: bool, given: tuple[tuple[str, Any], ...]
-) -> Pipeline:
+) -> Program:
     meant = networks.find(name)
     entry, part = meant.entry, meant.part
     if entry.task not in TASKS:
@@ -963,7 +963,7 @@ def from_macs(
     batch: int = 1,
     precision: str = "bf16",
     trained: bool = False,
-) -> Pipeline:
+) -> Program:
     """A network of which only millions of parameters and 10^9 multiply-adds of a sample are known, as equal layers.
 
     `macts_m`: millions of values that its products write, where published; `style`: "conv" or "transformer".

@@ -15,7 +15,7 @@ from chipwise.errors import check_known
 from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise
-from chipwise.workload.pipeline import Stage
+from chipwise.workload.program import Stage
 
 Grid = tuple[int, ...]
 """Positions along each axis: (height, width), (frames, height, width) or (length,)."""

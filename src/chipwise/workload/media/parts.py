@@ -20,7 +20,7 @@ from chipwise.values import dataclass
 from chipwise.workload.media.assemble import AskedNetwork, Diffusion, check_settings
 from chipwise.workload.media.facts import families
 from chipwise.workload.media.text import TextEncoder
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 TABLE = "workload/data/diffusers.toml"
 KEY = re.compile(r"(?P<key>\w+)=(?P<default>[^/]+?)(?: // (?P<by>\d+))?")
@@ -310,7 +310,7 @@ def from_parts(
     precision: str = "bf16",
     trained: bool = False,
     **settings: Any,
-) -> Pipeline:
+) -> Program:
     """A generator from the configurations of its components: text encoders, one denoiser or two, an autoencoder.
 
     `configs` by component ("unet", "transformer", "transformer_2", "vae", "text_encoder", "text_encoder_2",
@@ -363,7 +363,7 @@ def from_parts(
     said = [f"{key} {value}" for key, value in assumed.items() if key not in given]
     said += [kind.row["said"]] if "said" in kind.row else []
     found = task.pipeline(AskedNetwork(name, batch, precision, trained, given))
-    return Pipeline(
+    return Program(
         found.name, found.stages, found.batch, found.unit, found.trained, found.settings, (*found.assumptions, *said)
     )
 

@@ -7,7 +7,7 @@ import math
 from chipwise.errors import UsageError
 from chipwise.workload.media.layers import LayerBlock, Layers, get_precision, join
 from chipwise.workload.model import Dense, EmbeddingTable, Layer, SelfAttention, Tower
-from chipwise.workload.pipeline import Stage
+from chipwise.workload.program import Stage
 
 
 def picture(tower: Tower, width: int, height: int, *, batch: int = 1, precision: str = "bf16") -> tuple[Stage, int]:
