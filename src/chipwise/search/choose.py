@@ -272,6 +272,9 @@ def _sized(
     if served is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
             replicas = np.ceil(served / rate * (1 - 1e-9))
+            least = np.ceil(served / (workload.utilisation * largest) * (1 - 1e-9))
+        if workload.limited:
+            replicas = _likeliest(e, workload, wary, replicas, least, sure)
     at_once = np.where(reason == 0, e.prediction.concurrency[rows, point], np.nan)
     if workload.job is not None and workload.job.deadline_s is not None:
         # what is due is done even where a job takes as long as the end of its interval
@@ -305,6 +308,35 @@ def _sized(
     return _Sized(
         point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once, largest
     )
+
+
+SIZES = 12
+"""count: of fleets of a candidate whose chance is worked out. Chosen: few enough to cost little, all of them where
+fewer than so many are in question; moves sizes of large fleets by some per cent."""
+LARGER = 1.5
+"""ratio: of replicas beyond those that targets with slower passes ask for, up to which fleets are tried. Chosen: beyond
+it the chance grows little; moves candidates whose queue stretches more than their passes."""
+
+
+def _likeliest(
+    e: Evaluated, w: Workload, wary: Caution, replicas: Array, least: Array, sure: NDArray[np.bool_]
+) -> Array:
+    """The fewest replicas [N], of no fewer than carry the load (`least`), whose targets hold with the probability that
+    was asked for, by the chance that is told of them; those that are given where none of the sizes tried is as sure."""
+    found = replicas.copy()
+    rows = np.flatnonzero(sure & np.isfinite(replicas) & (replicas > least))
+    if len(rows):
+        share = np.linspace(0.0, 1.0, SIZES)
+        few, most = least[rows, None], np.maximum(np.ceil(LARGER * replicas[rows, None]), least[rows, None])
+        sizes = np.where(
+            most - few < SIZES, np.minimum(few + np.arange(SIZES), most), np.ceil(few * (most / few) ** share)
+        )
+        at, size = np.repeat(rows, SIZES), sizes.ravel()
+        chance = _chance(e, w, wary, at, (w.rate_per_s or 0.0) / size)[1].reshape(sizes.shape)
+        enough = kept(chance, w.confidence)
+        best = np.argmax(enough, axis=1)
+        found[rows] = np.where(enough.any(axis=1), sizes[np.arange(len(rows)), best], replicas[rows])
+    return found
 
 
 def _held(
@@ -458,24 +490,18 @@ def _contenders(
     rows = np.arange(len(sized.point))
     p, each, layouts = e.prediction, sized.each, e.group.layouts()
     at = sized.point
-    seen, wary = np.stack([p.ttft_s, p.tpot_s, *e.held]), caution.take(e.group.which)
+    wary = caution.take(e.group.which)
     if w.driven and w.rate_per_s is not None:
-        most = np.minimum(at + 1, p.requests_per_s.shape[1] - 1)  # targets hold up to a load between both
-        rate, longer = w.rate_per_s / np.maximum(sized.replicas, 1.0), longer_by(wary.passes[1])
-        carried = _between(p.requests_per_s, most, rate, seen)
-        last = np.full(len(at), p.requests_per_s.shape[1] - 1)
-        slowed = _between(p.requests_per_s, last, rate * longer, seen[2:])
-        wary = wary.at_rate(*powers(carried[2:], slowed, longer))
+        times, chance = _chance(e, w, wary, rows, w.rate_per_s / np.maximum(sized.replicas, 1.0))
     else:
-        carried = seen[:, rows, at]
-    times, limited = carried[:2], carried[2:, :, None]
+        times, limited = np.stack([p.ttft_s, p.tpot_s])[:, rows, at], np.stack(e.held)[:, rows, at, None]
+        if w.due_per_s is not None:
+            chance = job_chances(sized.replicas * sized.rate, w.due_per_s, wary)
+        else:
+            chance = chances(limited[0], limited[1], w, wary)[:, 0]
     answer = times[0] + w.output_tokens * times[1]
     hosts, stages = _hosts(e, sized), np.asarray(layouts.pp)
     size = np.stack([hosts, sized.chips, -sized.replicas, stages, np.asarray(layouts.dp)])
-    if w.due_per_s is not None:
-        chance = job_chances(sized.replicas * sized.rate, w.due_per_s, wary)
-    else:
-        chance = chances(limited[0], limited[1], w, wary)[:, 0]
     with np.errstate(invalid="ignore", divide="ignore"):
         if w.task == "local":
             cost = answer if owned else each
@@ -489,11 +515,22 @@ def _contenders(
     return Contenders(cost, times, chance, (stages > 1).astype(float), size, np.zeros(len(rows)))
 
 
-def _between(rates: Array, most: NDArray[np.int64], rate: Array, figures: Array) -> Array:
+def _chance(e: Evaluated, w: Workload, wary: Caution, rows: NDArray[np.intp], rate: Array) -> tuple[Array, Array]:
+    """TTFT and TPOT [2, M] of candidates in `rows` at a rate each [M], between loads of the grid, and the probability
+    [M] that targets hold: passes may take longer, at the same rate."""
+    p, caution = e.prediction, wary.take(rows)
+    longer = longer_by(caution.passes[1])
+    grid, seen = p.requests_per_s[rows], np.stack([p.ttft_s, p.tpot_s, *e.held])[:, rows]
+    carried, slowed = _between(grid, rate, seen), _between(grid, rate * longer, seen[2:])
+    caution = caution.at_rate(*powers(carried[2:], slowed, longer))
+    return carried[:2], chances(carried[2][:, None], carried[3][:, None], w, caution)[:, 0]
+
+
+def _between(rates: Array, rate: Array, figures: Array) -> Array:
     """Figures [F, N, K] of the grid at a rate [N] of each candidate [F, N]: between the lightest load whose rate is as
-    high, or `most`, and the one before."""
+    high, or the last, and the one before."""
     rows, carries = np.arange(len(rate)), rates >= rate[:, None]
-    high = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), most), most)
+    high = np.where(carries.any(axis=1), np.argmax(carries, axis=1), rates.shape[1] - 1)
     low = np.maximum(high - 1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = (rate - rates[rows, low]) / (rates[rows, high] - rates[rows, low])
