@@ -172,12 +172,14 @@ def _kept(model: str, one: CandidateFormat, terms: Terms, runtimes: Sequence[Run
 
 @dataclass(frozen=True)
 class Market:
-    """The chips that are searched, under which runtime (None: all that can run the model), within which limits."""
+    """The chips that are searched, under which runtime (None: all that can run the model), within which limits;
+    `named`: they are those that were asked about."""
 
     chips: Sequence[Chip]
     runtime: str | None
     policy: Mapping[str, str]
     limits: Limits
+    named: bool = False
 
     def searched(self, one: CandidateFormat) -> tuple[Found, list[RefusalRecord]]:
         """What the search finds for the model in one number format, and what cannot run it at all."""

@@ -84,9 +84,12 @@ def decision(
     w: Workload,
     today: date,
     otherwise: Callable[[], Sequence[PlanRecord]] = tuple,
+    *,
+    named: bool = False,
 ) -> DecisionRecord | None:
     """What `weighed` says of plans for a language model, of those that are paid `otherwise`, and of its tokens from the
-    first API of `sold`; None also where neither a rate nor a job was asked, or the first plan keeps no target, or is of
+    first API of `sold`: machines, where their chips were `named`, or targets that an API, whose speed is not known, may
+    miss. None also where neither a rate nor a job was asked, or the first plan keeps no target, or is of
     parts of several kinds."""
     first = plans[0]
     asked = first.job is not None or (w.task == "serve" and w.rate_per_s is not None)
@@ -98,17 +101,9 @@ def decision(
 
     others = [] if first.job is not None else kept(rank_plans(list(otherwise()), w))
     decided = weighed(kept(plans), others, called(first, sold, w), pricing, today)
-    return _sure(decided, w) if decided is not None else None
-
-
-def _sure(decided: DecisionRecord, w: Workload) -> DecisionRecord:
-    """The same with machines where targets were named that an API, whose speed is not known, may miss: unless it
-    costs so much less that it is worth a trial first."""
-    api, bought = decided.api_usd_per_month, decided.machines == "own"
-    paid = decided.own.usd_per_month if bought and decided.own else decided.rent_usd_per_month
-    if decided.choice != "api" or not w.exacting or api is None or paid is None:
+    if decided is None or decided.choice != "api" or not (named or w.exacting):
         return decided
-    return decided if api <= preferences().unmeasured * paid else replace(decided, choice=decided.machines)
+    return replace(decided, choice=decided.machines)
 
 
 def weighed(

@@ -149,7 +149,7 @@ class PlansAsked:
         wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
         nobodys = not (have or chips) and workload.task != "local"
         limits = bounded(limits, wanted, context.numbers, context.basis if nobodys else None)
-        market = Market(wanted, terms.runtime, terms.policy, limits)
+        market = Market(wanted, terms.runtime, terms.policy, limits, named=bool(have or chips))
         return cls(model, terms, context, market, machine, curve, published)
 
     @classmethod
@@ -398,7 +398,15 @@ class PlansAsked:
             software=_other_software(space, report.plans, timed=timed),
             levers=cheaper,
             apis=sold,
-            decision=decision(report.plans, sold, self.context.pricing, found.workload, day, otherwise=space.otherwise),
+            decision=decision(
+                report.plans,
+                sold,
+                self.context.pricing,
+                found.workload,
+                day,
+                otherwise=space.otherwise,
+                named=self.market.named,
+            ),
         )
 
 

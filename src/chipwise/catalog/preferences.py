@@ -21,8 +21,7 @@ class Preferences:
     evidence may cost at most; `sooner`: what a training run that ends sooner may. `comfortable`, `short`, `host_share`,
     `training_aim`, `training_limit`, `roomy`: shares of memory. `at_home`: of a step, for keeping data on the device.
     `stale_days`, `dated_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `few_stages`,
-    `more_stages`: of pipelines. `worth`: what a
-    named change saves. `unmeasured`: what an API of unknown speed may cost where exacting targets were named.
+    `more_stages`: of pipelines. `worth`: what a named change saves.
     `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a user wants.
     `standstill`: of the time of a run. `even`, `likely`, `sure`, `sure_named`, `idle`, `costly`: of what less certainty
     would save. `told`, `noticed`: the least difference of a cost, and of other figures, that is worth a sentence.
@@ -50,7 +49,6 @@ class Preferences:
     most_chips: float
     few_stages: float
     more_stages: float
-    unmeasured: float
     worth: float
     horizon_train: float
     horizon_finetune: float
