@@ -433,3 +433,14 @@ def test_all_software_on_one_chip_is_a_row_each() -> None:
     assert len(named) == len(set(named)) > 2
     several = cw.plan("meta-llama/Llama-3.1-70B", rate=5, chips="h100,h200", runtime="best")
     assert {p.chip for p in several.plans} == {"h100-sxm5-80gb", "h200-sxm-141gb"}
+
+
+def test_a_share_of_a_chip_is_of_ones_own_and_of_one_user_unless_a_load_is_named() -> None:
+    asked = {"chips": "rtx-4070", "share": "gpu=60%,memory=7GB", "evidence": "none"}
+    for model in ("sdxl", "Qwen/Qwen3-4B"):
+        alone = cw.plan(model, **asked)
+        assert alone.verdict()[0].startswith("Use 1x rtx-4070")
+        assert alone.plans[0].price is None
+        assert "mean wait" not in " ".join(alone.verdict())
+    loaded = cw.plan("sdxl", rate="30/h", **asked)
+    assert loaded.verdict()[0].startswith("Rent 1x rtx-4070")

@@ -236,10 +236,25 @@ class PlanRequest(ChoiceRequest, PlanOptions):
 
     def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> Choosing[Any, Any, Any]:
         """The question about a model of either kind, read."""
+        if (own := self._beside_own_work()) is not None:
+            return own.asking(numbers, published=published)
         numbers = numbers or numbers_of(self.parameters)
         published = published and self.evidence in ("all", "published")
         kind = self._of_network if self.media(self.model) else self._of_tokens
         return kind(numbers, published)
+
+    def _beside_own_work(self) -> PlanRequest | None:
+        """Where other work of the user leaves a share of the chip and no load of many users is named: the question of
+        one user about the chip that he has; None of any other question."""
+        loads = (self.rate, self.day, self.log, self.samples, self.tokens)
+        if self.share is None or self.task != "serve" or any(load is not None for load in loads):
+            return None
+        chips, at_most = capped(self.values["chips"] or ())
+        paid = self.price != "rent" or self.provider or self.owning
+        if self.have is None and len(chips) == 1 and not paid:
+            have = f"{at_most.get(chips[0], 1)}x{chips[0]}"
+            return replace(self, task="local", chips=None, have=have)
+        return replace(self, task="local")
 
     def ranked(self, numbers: Parameters | None = None, *, published: bool = True) -> Ranked[Any]:
         """The plans as they are ranked; an error that points to `fit` names its command."""
