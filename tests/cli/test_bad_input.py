@@ -86,6 +86,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         ((*PLAN, "--max-usd-per-h", "0"), "--max-usd-per-h"),
         ((*PLAN, "--max-usd-per-h", "nan"), "--max-usd-per-h"),
         ((*PLAN, "--max-usd-per-h", "inf"), "--max-usd-per-h"),
+        ((*PLAN, "--max-usd-per-h", "much"), "not a number, as in 2.5 or 5M"),
         ((*PLAN, "--chips", ","), "','"),
         ((*PLAN, "--task", "train", "--rate", "10/s"), "--rate says nothing about --task train"),
         ((*PLAN, "--task", "finetune", "--runtime", "vllm"), "--runtime says nothing"),

@@ -42,3 +42,11 @@ def test_the_next_command_shows_the_first_plan_in_full(run: Run, task: str) -> N
     assert (
         first.split()[:3] == next(line for line in alone.out.splitlines() if line.lstrip().startswith("1 ")).split()[:3]
     )
+
+
+def test_a_budget_is_read_as_tokens_are() -> None:
+    said = [
+        run("plan", ROW, "--task", "train", "--chips", "h100", "--counts", "8", "--max-usd", usd).out
+        for usd in ("1e6", "$1M")
+    ]
+    assert said[0] == said[1]

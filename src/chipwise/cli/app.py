@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import cyclopts
 from cyclopts import App, Group, Parameter
 
 from chipwise import __version__
+from chipwise.errors import UsageError
 
 GROUPS = {
     "Choose": {
@@ -74,12 +76,20 @@ COMMANDS = {place: summary for commands in GROUPS.values() for place, summary in
 
 
 def read(type_: Any, tokens: Sequence[cyclopts.Token]) -> Any:
-    """The value of an option. cyclopts alone would round 2.6 to 3 where a whole number is asked for."""
+    """The value of an option. cyclopts alone would round 2.6 to 3 where a whole number is asked for, and read no $5M
+    where other figures have suffixes."""
     if type_ in (int, int | None):
         try:
             return int(tokens[0].value)
         except ValueError:
             raise ValueError("not a whole number") from None
+    if type_ in (float, float | None):
+        from chipwise.units import parse_quantity
+
+        try:
+            return parse_quantity(tokens[0].value.strip().removeprefix("$"), "", "", low=-math.inf)
+        except UsageError:
+            raise ValueError("not a number, as in 2.5 or 5M") from None
     return cyclopts.convert(type_, tokens)
 
 
