@@ -44,7 +44,7 @@ def test_the_next_command_shows_the_first_plan_in_full(run: Run, task: str) -> N
     )
 
 
-def test_a_budget_is_read_as_tokens_are() -> None:
+def test_a_budget_is_read_as_tokens_are(run: Run) -> None:
     said = [
         run("plan", ROW, "--task", "train", "--chips", "h100", "--counts", "8", "--max-usd", usd).out
         for usd in ("1e6", "$1M")

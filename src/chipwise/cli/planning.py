@@ -40,8 +40,6 @@ def plan(
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost and bottleneck."""
     if given["task"] in ("train", "finetune"):
-        from chipwise.cli.planning import plan_training
-
         plan_training(given, output, everything=all_)
         return
     refuse(given, TrainOptions, tuple(JobOptions.__dataclass_fields__), given["task"])
