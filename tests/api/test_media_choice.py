@@ -4,6 +4,7 @@ less is asked but by what `preferences` allow."""
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -221,3 +222,10 @@ def test_software_shares_a_request_only_as_it_can(model: str, chip: str, spreads
     """PyTorch's pipelines deal no guided passes out, no convolution looks over the edge of a part, Metal joins none."""
     plans = cw.plan(model=model, chips=chip, task="local").plans
     assert {p.spread for p in plans} <= spreads | {""}
+
+
+def test_the_best_plan_with_measurements_may_be_of_other_software_on_the_same_chip() -> None:
+    said = " ".join(
+        cw.plan("wan2.2", rate="100/h", e2e="5min", runtime="best", evidence="none", chips="h100,h200").verdict()
+    )
+    assert re.search(r"Best plan with measurements behind it: \d+x h\d00-\S+ with SGLang Diffusion ", said)

@@ -20,7 +20,7 @@ from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
 from chipwise.api.media_infeasible import PLAUSIBLE, host_too_small, no_plan, roomier, short_plans
 from chipwise.api.media_record import Doing, Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_day, over_log, overload_words, unseen, words_of
-from chipwise.api.media_ways import held, priced, runs
+from chipwise.api.media_ways import Way, held, priced, runs
 from chipwise.api.media_work import Place, Work
 from chipwise.api.nearest import beside_network
 from chipwise.api.placing import Terms
@@ -267,9 +267,18 @@ class NetworkAsked:
             changes=quicker(q.model, ways[0].place, ways[0].terms, asked, report.plans[0]),
             cheapest=None if cheap is ways[0] else cheap.plan(),
             extra=choice.dearer(ways[0], cheap),
+            measured=_measured(choice, ways[0]),
             together=together(ways, asked) if side_by_side else None,
             decision=_decision(report, q.terms, choice),
         )
+
+
+def _measured(choice: NetworkChoice, first: Way) -> MediaPlan | None:
+    """The best plan that rests on measurements, where the first does not."""
+    if first.doing.speed.latency.basis != "modelled":
+        return None
+    way = choice.measured
+    return None if way is None else way.plan()
 
 
 def _read_load(report: MediaReport) -> Workload | None:

@@ -197,6 +197,18 @@ class NetworkChoice:
         some = self.eligible
         return self.ways[int(some[prefer.cheapest(self.contenders.take(some), self.asked.confidence)])]
 
+    @property
+    def measured(self) -> Way | None:
+        """The best way whose speed rests on measurements, under any software that was tried, None where there is none;
+        at a known price, where any has one."""
+        does = [self.ways[i].doing for i in self.eligible]
+        priced = ~np.isnan(self.paid.usd_per_h[self.eligible])
+        known = np.array([d.speed.latency.basis != "modelled" for d in does], dtype=bool) & (priced | ~priced.any())
+        some = self.eligible[known]
+        if not len(some):
+            return None
+        return self.ways[int(some[prefer.first(self.contenders.take(some), self.asked.confidence)])]
+
     def dearer(self, way: Way, than: Way) -> float:
         """By what part of its cost a way is dearer than another; 0 where that costs nothing."""
         a, b = (float(self.cost[self._place(one)]) for one in (way, than))

@@ -179,7 +179,8 @@ class MediaReport(Ranking[MediaPlan]):
     first, and what the first plan would do then: software and formats that clearly help, of `explain` all of it.
     `nearest`: the published result nearest to the first plan, and what it is good for. `cheapest`: of all plans that
     keep what was asked the one that costs least (of one's own chips makes most), None where it is the first; `extra`:
-    the part of its cost that the first plan costs more. `decision`: what renting its chips costs and what owning them
+    the part of its cost that the first plan costs more. `measured`: the best plan that rests on measurements, where the
+    first does not. `decision`: what renting its chips costs and what owning them
     does (None: nothing is paid, or neither a rate nor a job was asked); `apis` read tokens with the same weights.
     """
 
@@ -203,6 +204,7 @@ class MediaReport(Ranking[MediaPlan]):
     nearest: str = ""
     cheapest: MediaPlan | None = None
     extra: float = 0.0
+    measured: MediaPlan | None = None
     by: By = "chip"
     decision: DecisionRecord | None = None
     apis: tuple[ApiRecord, ...] = ()
@@ -561,13 +563,12 @@ def _together(report: MediaReport) -> tuple[str, ...]:
 
 def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The best plan that rests on measurements, where the first does not."""
-    priced = (other for other in report.plans if report.owned or other.price or not p.price)
-    others = (other for other in priced if other.latency_s.basis != "modelled")
-    best = None if p.latency_s.basis != "modelled" else next(others, None)
+    best = report.measured
     if best is None:
         return ()
     cost = "" if report.owned else f", {cost_words(best.price, best.chips)}"
-    return (f"Best plan with measurements behind it: {best.machines} ({_layout(best)}){cost}.",)
+    with_ = "" if best.runtime == p.runtime else f" with {_software(best.runtime)}"
+    return (f"Best plan with measurements behind it: {best.machines}{with_} ({_layout(best)}){cost}.",)
 
 
 def _does(report: MediaReport, p: MediaPlan) -> str:
