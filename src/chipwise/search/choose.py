@@ -517,13 +517,17 @@ def _contenders(
 
 def _chance(e: Evaluated, w: Workload, wary: Caution, rows: NDArray[np.intp], rate: Array) -> tuple[Array, Array]:
     """TTFT and TPOT [2, M] of candidates in `rows` at a rate each [M], between loads of the grid, and the probability
-    [M] that targets hold: passes may take longer, at the same rate."""
+    [M] that targets hold and the rate is carried: passes may take longer, at the same rate."""
     p, caution = e.prediction, wary.take(rows)
     longer = longer_by(caution.passes[1])
     grid, seen = p.requests_per_s[rows], np.stack([p.ttft_s, p.tpot_s, *e.held])[:, rows]
     carried, slowed = _between(grid, rate, seen), _between(grid, rate * longer, seen[2:])
-    caution = caution.at_rate(*powers(carried[2:], slowed, longer))
-    return carried[:2], chances(carried[2][:, None], carried[3][:, None], w, caution)[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = e.allowed[rows] & np.isfinite(seen[2:]).all(axis=0)  # beyond it no closed form of tails holds
+        most = np.max(np.where(known, np.nan_to_num(grid), 0.0), axis=1)
+        room = np.where(most < rate * longer * (1.0 - 1e-6), most / rate, np.inf)
+    chance = chances(carried[2][:, None], carried[3][:, None], w, caution.at_rate(*powers(carried[2:], slowed, longer)))
+    return carried[:2], np.minimum(chance[:, 0], caution.carried(room))
 
 
 def _between(rates: Array, rate: Array, figures: Array) -> Array:

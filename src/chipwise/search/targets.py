@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.parameter import Z80
 from chipwise.predict.service import Loads, Prediction, Stretch
 from chipwise.predict.tails import Tails, tails
-from chipwise.units import Array
+from chipwise.units import Array, Real
 from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
 
@@ -75,6 +75,10 @@ class Caution:
     def longer(self) -> Array:
         """How many times as long passes take with the confidence that was asked for [N]."""
         return np.asarray(self.passes[1] ** self.power)
+
+    def carried(self, room: Array) -> Array:
+        """The probability that passes take no more than `room` times as long as predicted [N]."""
+        return np.asarray(_normal(_deviations(room, *self.passes)))
 
     def at_rate(self, first: Array, further: Array) -> Caution:
         """The same at a given rate, where TTFT and TPOT grow with these powers [N] of the length of passes."""
@@ -177,18 +181,24 @@ def chances(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution) -> Arra
     least = np.full(np.shape(ttft_s), np.inf)
     with np.errstate(invalid="ignore", divide="ignore"):
         for target, mid, end in _bounded(ttft_s, tpot_s, w, caution):
-            room, width = np.log(target / mid), np.log(end / mid)
-            z = np.where(width > 0.0, Z80 * room / np.maximum(width, 1e-300), np.copysign(np.inf, room))
-            least = np.minimum(least, np.where(np.isnan(z), -np.inf, z))
+            least = np.minimum(least, _deviations(target, mid, end))
     return np.asarray(_normal(least))
 
 
 def job_chances(rate: Array, due_per_s: float, caution: Caution) -> Array:
     """The probability that work at a `rate` [N] is done as fast as is `due_per_s`."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        room, width = np.log(rate / due_per_s / caution.further_by), np.log(caution.whole[1])
+        room = rate / due_per_s / caution.further_by
+    return np.asarray(_normal(_deviations(room, np.ones(1), caution.whole[1])))
+
+
+def _deviations(limit: Real, mid: Array, end: Array) -> Array:
+    """How many deviations a limit lies above the median of what has the upper end of its 80 % interval at `end`; below
+    all of them where a time is not known."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        room, width = np.log(limit / mid), np.log(end / mid)
         z = np.where(width > 0.0, Z80 * room / np.maximum(width, 1e-300), np.copysign(np.inf, room))
-    return np.asarray(_normal(np.where(np.isnan(z), -np.inf, z)))
+    return np.asarray(np.where(np.isnan(z), -np.inf, z))
 
 
 _normal = np.vectorize(NormalDist().cdf, otypes=[float])
