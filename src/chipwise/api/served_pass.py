@@ -70,7 +70,7 @@ class ServedPass:
         at = np.zeros((), dtype=np.intp)
         (stage,) = self.pipeline.stages
         served = replace(self.pipeline, stages=(replace(stage, ops=tuple(_as_served(stage.ops))),))
-        rows = max(float(op.dims["m"]) for _, op in stage.ops if op.kind == "gemm")
+        rows = max((float(op.dims["m"]) for _, op in stage.ops if op.kind == "gemm"), default=0.0)
         asked = prefill(float(self.pipeline.batch), rows / self.pipeline.batch)
         cost = step_cost(shard(served, ONE), asked, self.device, costs.take(at), overheads.take(at))
         seconds = {name: float(value) for name, value in cost.exposed.items()}
