@@ -274,7 +274,7 @@ def _sized(
             replicas = np.ceil(served / rate * (1 - 1e-9))
             least = np.ceil(served / (workload.utilisation * largest) * (1 - 1e-9))
         if workload.limited:
-            replicas = _likeliest(e, workload, wary, replicas, least, sure)
+            replicas = _fewest(e, workload, wary, replicas, least, sure)
     at_once = np.where(reason == 0, e.prediction.concurrency[rows, point], np.nan)
     if workload.job is not None and workload.job.deadline_s is not None:
         # what is due is done even where a job takes as long as the end of its interval
@@ -318,11 +318,10 @@ LARGER = 1.5
 it the chance grows little; moves candidates whose queue stretches more than their passes."""
 
 
-def _likeliest(
-    e: Evaluated, w: Workload, wary: Caution, replicas: Array, least: Array, sure: NDArray[np.bool_]
-) -> Array:
+def _fewest(e: Evaluated, w: Workload, wary: Caution, replicas: Array, least: Array, sure: NDArray[np.bool_]) -> Array:
     """The fewest replicas [N], of no fewer than carry the load (`least`), whose targets hold with the probability that
-    was asked for, by the chance that is told of them; those that are given where none of the sizes tried is as sure."""
+    was asked for, by the chance that is told of them; those that are given where none of the sizes tried is as sure,
+    and where the load alone asks for as many."""
     found = replicas.copy()
     rows = np.flatnonzero(sure & np.isfinite(replicas) & (replicas > least))
     if len(rows):
